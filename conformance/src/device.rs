@@ -18,7 +18,7 @@ pub const IMSIC_MACHINE: usize = 0x2400_0000;
 pub const IMSIC_SUPERVISOR: usize = 0x2800_0000;
 /// Guest interrupt files of a hart: the bits that hgeie can hold. To be asked in M-mode.
 pub fn guest_files() -> u32 {
-    /// What was found, plus one; zero before.
+    /// Result plus one; zero before.
     static FOUND: AtomicU32 = AtomicU32::new(0);
     if FOUND.load(Ordering::Relaxed) == 0 {
         let before = csr::swap::<{ csr::HGEIE }>(u64::MAX).unwrap_or(0);

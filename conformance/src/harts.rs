@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// What each hart is to run next: a `fn() -> u64`, or zero. In its own section of initialised data.
+/// Next job of each hart: a `fn() -> u64`, or zero. In its own section of initialised data.
 static WORK: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static RESULT: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 static PRESENT: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
@@ -22,12 +22,12 @@ extern "C" fn secondary() {
     core::hint::spin_loop();
 }
 
-/// Whether a hart is there: waits a while for it to show itself.
+/// Tests whether a hart is there: waits a while for it to show itself.
 pub fn is_present(hart: usize) -> bool {
     (0..10_000_000).any(|_| PRESENT[hart & 7].load(Ordering::SeqCst) != 0)
 }
 
-/// Whether a hart is known to be there: hart 0 is, others once they have shown themselves.
+/// Tests whether a hart is known to be there: hart 0 is, others once they have shown themselves.
 pub fn is_present_now(hart: usize) -> bool {
     hart == 0 || PRESENT[hart & 7].load(Ordering::SeqCst) != 0
 }

@@ -88,7 +88,7 @@ pub fn run(mode: Mode, function: extern "C" fn() -> u64) -> u64 {
     unsafe { run_in_mode(mode.status(), function) }
 }
 
-/// What [`attempt`] returns for an access that raised no exception.
+/// Result of [`attempt`] for an access that raised no exception.
 pub const NO_EXCEPTION: u64 = u64::MAX;
 
 /// The cause of an access's exception, as a number that [`run`] can return.

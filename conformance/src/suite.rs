@@ -2,14 +2,14 @@
 
 use crate::device::{finish, print};
 
-/// What a test found wrong: what, what was expected, what was found.
+/// Mistake that a test found: where, the expected value, the value found.
 #[derive(Debug, Clone, Copy)]
 pub struct Failure {
-    /// What was looked at.
+    /// Subject of the check.
     pub what: &'static str,
-    /// What the specification wants.
+    /// Value that the specification demands.
     pub expected: u64,
-    /// What the machine gave.
+    /// Value that the machine gave.
     pub found: u64,
 }
 

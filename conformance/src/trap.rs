@@ -43,7 +43,7 @@ pub struct Trap {
 /// The code of an ecall that leaves a lower mode, in a7.
 pub const LEAVE: u64 = 0x6c65_6176;
 
-/// What the last trap of each hart was; `NONE` for no trap.
+/// Cause of the last trap of each hart; `NONE` for no trap.
 static CAUSE: [AtomicU64; 8] = [const { AtomicU64::new(NONE) }; 8];
 static VALUE: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 const NONE: u64 = u64::MAX;

@@ -146,7 +146,7 @@ extern "C" fn spin() -> u64 {
     0
 }
 
-/// What counter 3 counts of a loop of 2000 instructions in a mode.
+/// Count of counter 3 over a loop of 2000 instructions in a mode.
 fn counted(mode: Mode, selection: u64) -> u64 {
     let _ = csr::write::<MHPMEVENT3>(0);
     let _ = csr::write::<MHPMCOUNTER3>(0);
@@ -185,7 +185,7 @@ core::arch::global_asm!(
 );
 
 unsafe extern "C" {
-    /// What counter 3 shows to the first instruction of a mode.
+    /// Value of counter 3 at the first instruction of a mode.
     safe fn first_count() -> u64;
 }
 

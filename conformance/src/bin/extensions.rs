@@ -180,7 +180,7 @@ extern "C" fn pause_some() -> u64 {
     u64::from(pause(COUNT.load(Ordering::Relaxed)))
 }
 
-/// Whether `count` PAUSEs in a mode exit.
+/// Tests whether `count` PAUSEs in a mode exit.
 fn exits(mode: Mode, count: u64) -> u64 {
     COUNT.store(count, Ordering::Relaxed);
     run(mode, pause_some)

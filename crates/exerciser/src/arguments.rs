@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// What is wrong with a command line.
+/// Mistake in a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentError<'a> {
     /// A word without `=`.

@@ -56,7 +56,7 @@ const USED_EVENT: u64 = 4 + 2 * ENTRIES;
 const NEXT: u64 = 1;
 const WRITE: u64 = 2;
 
-/// What the harts share of a queue.
+/// State of a queue that the harts share.
 #[derive(Debug)]
 struct Queue {
     /// The terminal that each request in flight is for.
@@ -81,7 +81,7 @@ impl Queue {
 pub struct Disk {
     slot: Slot,
     sectors: u64,
-    /// What the device's addresses have more than a hart's, modulo 2^64.
+    /// Offset of the device's addresses from a hart's, modulo 2^64.
     offset: u64,
     /// The queue's parts: descriptors, available ring, used ring; then headers and data of the requests.
     descriptors: u64,
@@ -93,10 +93,10 @@ pub struct Disk {
     trigger: Trigger,
     /// Buffers of a read, each of which has a descriptor.
     buffers: u64,
-    /// Whether the device is told of what it asks for alone, and by event indices.
+    /// True if the device is told of what it asks for alone, and by event indices.
     asked: bool,
     event_indices: bool,
-    /// Whether a read that fails is tried again.
+    /// True if a read that fails is tried again.
     retries: bool,
 }
 
@@ -220,7 +220,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether the device has found its driver to break the rules (§2.1).
+    /// Tests whether the device has found its driver to break the rules (§2.1).
     pub fn needs_reset(&self) -> bool {
         device_load32(self.slot.address + STATUS) & NEEDS_RESET != 0
     }
@@ -297,7 +297,7 @@ impl Disk {
         }
     }
 
-    /// Whether the device wants to hear of the last chain before this index of the available ring (§2.7.10).
+    /// Tests whether the device wants to hear of the last chain before this index of the available ring (§2.7.10).
     fn is_to_be_told(&self, index: u16) -> bool {
         core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
         match self.event_indices {

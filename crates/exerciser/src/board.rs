@@ -1,4 +1,4 @@
-//! What the device tree says of the computer.
+//! The computer as its device tree describes it.
 
 use fdt::Fdt;
 use fdt::node::FdtNode;
@@ -32,7 +32,7 @@ pub struct Files {
 #[derive(Debug)]
 pub struct Board {
     pub memory: (u64, u64),
-    /// What a device's address of a byte of memory has more than a hart's (`dma-ranges` of the bus), modulo 2^64.
+    /// Offset of a device's address of a byte from a hart's (`dma-ranges` of the bus), modulo 2^64.
     pub device_offset: u64,
     /// Hart ids, the boot hart first.
     pub harts: [u64; MOST_HARTS],
@@ -69,7 +69,7 @@ pub fn keep(board: Board) {
     BOARD.set(board);
 }
 
-/// What the first of a bus's `dma-ranges` adds (Devicetree Specification 0.4, §2.3.9); addresses and sizes have two cells each.
+/// Offset of the first of a bus's `dma-ranges` (Devicetree Specification 0.4, §2.3.9); addresses and sizes have two cells each.
 fn device_offset(node: FdtNode<'_, 'static>) -> u64 {
     let mut cells = cells(node, "dma-ranges").map(u64::from);
     let mut pair = || Some(cells.next()? << 32 | cells.next()?);
@@ -244,7 +244,7 @@ impl Board {
         }
     }
 
-    /// Whether the harts have an extension, named in lower case.
+    /// Tests whether the harts have an extension, named in lower case.
     pub fn has(&self, extension: &str) -> bool {
         let mut parts = self.isa.split('_');
         if extension.len() == 1 {

@@ -1,4 +1,4 @@
-//! What each of the 4,096 CSR numbers must do, by the privileged specification.
+//! Required behaviour of each of the 4,096 CSR numbers, by the privileged specification.
 //!
 //! Bits 11:10 of a number are 3 where the register is read-only, bits 9:8 are the lowest privilege that
 //! may reach it: 0 user, 1 supervisor, 2 hypervisor and VS, 3 machine (section "CSR Address Mapping
@@ -15,7 +15,7 @@ pub enum Host {
     VirtualMachine,
 }
 
-/// What an access may do.
+/// Permitted outcome of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// It completes.
@@ -109,7 +109,7 @@ pub const fn level(number: u16) -> u16 {
     number >> 8 & 3
 }
 
-/// Whether a register can only be read, bits 11:10.
+/// Tests whether a register can only be read, bits 11:10.
 #[must_use]
 pub const fn is_read_only(number: u16) -> bool {
     number >> 10 == 3
@@ -122,7 +122,7 @@ fn presence(table: &[(u16, u16, Presence)], number: u16) -> Option<Presence> {
         .map(|(_, _, presence)| *presence)
 }
 
-/// Whether an access from VS-mode is one that raises virtual-instruction in HS-mode rather than
+/// Tests whether an access from VS-mode is one that raises virtual-instruction in HS-mode rather than
 /// illegal-instruction: the register is there, and HS-mode would be let through.
 #[must_use]
 pub fn is_virtual(number: u16, writes: bool) -> bool {
@@ -131,7 +131,7 @@ pub fn is_virtual(number: u16, writes: bool) -> bool {
         && !(writes && is_read_only(number))
 }
 
-/// What an access to a CSR must do. `has` answers whether an extension is in the ISA string.
+/// Required outcome of an access to a CSR. `has` answers whether an extension is in the ISA string.
 pub fn expected(
     host: Host,
     number: u16,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_that_is_not_listed_brings_no_register() {
+    fn unlisted_extensions_bring_no_register() {
         let bare = |number| expected(Host::VirtualMachine, number, false, false, |_| false);
         assert_eq!(bare(0x14d), Expected::Illegal);
         assert_eq!(bare(0x180), Expected::Completes);

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_is_at_most_the_top_of_its_bucket() {
+    fn values_stay_below_their_buckets_top() {
         for shift in 0..64 {
             for value in [1u64 << shift, (1u64 << shift) + 1, u64::MAX >> (63 - shift)] {
                 let bucket = Distribution::bucket_of(value);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merged_distribution_equals_one_that_saw_everything() {
+    fn merged_distributions_equal_the_whole() {
         let (mut left, mut right, mut all) = Default::default();
         for value in [3u64, 900, 17, 0, u64::MAX] {
             let side: &mut Distribution = if value % 2 == 0 {

@@ -63,7 +63,7 @@ impl Event {
         words
     };
 
-    /// Whether it needs an address space.
+    /// Tests whether it needs an address space.
     #[must_use]
     pub const fn needs_space(self) -> bool {
         matches!(
@@ -72,7 +72,7 @@ impl Event {
         )
     }
 
-    /// Whether it needs a disk.
+    /// Tests whether it needs a disk.
     #[must_use]
     pub const fn needs_disk(self) -> bool {
         matches!(self, Self::Notify)

@@ -41,14 +41,14 @@ impl Program {
     }
 }
 
-/// What a program must leave alone so that its runner gets the hart back.
+/// Registers and memory that a program must leave alone, so that its runner gets the hart back.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Where the program's first instruction will lie.
     pub pc: u64,
     /// The runner's own code, to which no jump may lead.
     pub forbidden: (u64, u64),
-    /// Whether hypervisor registers and instructions work here: then they are left out, as this is the
+    /// True if hypervisor registers and instructions work here: then they are left out, as this is the
     /// computer itself and nobody restores them.
     pub has_hypervisor_extension: bool,
 }
@@ -162,7 +162,7 @@ fn memory_access(random: &mut Random) -> u32 {
     }
 }
 
-/// Whether it may not end by itself: jumps, branches, waits, returns and calls.
+/// Tests whether it may not end by itself: jumps, branches, waits, returns and calls.
 fn may_go_on(word: u32) -> bool {
     if instruction::is_compressed(word) {
         let (quadrant, function) = (word & 3, word >> 13 & 7);
@@ -176,7 +176,7 @@ fn may_go_on(word: u32) -> bool {
     }
 }
 
-/// Whether the runner gets the hart back whatever the instruction does with these registers.
+/// Tests whether the runner gets the hart back whatever the instruction does with these registers.
 fn is_harmless(word: u32, registers: &[u64; 32], limits: &Limits) -> bool {
     let register = |number: u32| registers.get(number as usize & 31).copied().unwrap_or(0);
     let rs1 = word >> 15 & 31;

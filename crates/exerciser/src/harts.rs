@@ -98,7 +98,7 @@ impl Hart {
     }
 }
 
-/// Whether interrupts go by SBI although there are interrupt files.
+/// True if interrupts go by SBI although there are interrupt files.
 static BY_SBI: AtomicBool = AtomicBool::new(false);
 
 /// Sends every interrupt by SBI from now on.
@@ -149,7 +149,7 @@ pub fn open_sandboxes(count: usize) -> Option<()> {
     Some(())
 }
 
-/// What every hart but the first does once it is in safe code.
+/// Entry into safe code of every hart but the first.
 pub fn other() -> ! {
     interrupts::open();
     team::follow()

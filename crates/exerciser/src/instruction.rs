@@ -119,7 +119,7 @@ pub const ACCESSES: &[(&str, u32, Kind, u64)] = &[
 /// SC.W a1, a1, (a0): it may fail without touching memory, so it is not among [`ACCESSES`].
 pub const STORE_CONDITIONAL: u32 = register_form(0b000_1100, A1, A0, 2, A1, 0x2f);
 
-/// Whether an encoding is a compressed one: its lowest two bits are not both set.
+/// Tests whether an encoding is a compressed one: its lowest two bits are not both set.
 #[must_use]
 pub const fn is_compressed(word: u32) -> bool {
     word & 3 != 3
@@ -134,7 +134,7 @@ pub const fn parcels(word: u32) -> ([u16; 2], usize) {
     )
 }
 
-/// What a SYSTEM instruction may do when it is run.
+/// Permitted outcome of a SYSTEM instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
     /// It completes.
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_instructions_are_told_by_their_lowest_bits() {
+    fn lowest_bits_mark_compressed_instructions() {
         assert!(is_compressed(0x9002) && !is_compressed(ECALL));
         assert_eq!(parcels(WFI), ([0x0073, 0x1050], 2));
     }

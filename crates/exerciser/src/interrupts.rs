@@ -22,7 +22,7 @@ pub const FIRST_COUNTED: u64 = 8;
 
 static SSTC: AtomicBool = AtomicBool::new(false);
 
-/// Whether the timer is set by `stimecmp`.
+/// Tests whether the timer is set by `stimecmp`.
 pub fn has_sstc() -> bool {
     SSTC.load(Ordering::Relaxed)
 }
@@ -69,7 +69,7 @@ pub fn external() {
     }
 }
 
-/// What an interrupt means, and its count.
+/// Counts an interrupt and does what its identity stands for.
 fn take(hart: &Hart, identity: u64) {
     match identity {
         SHOOT_DOWN => crate::exercises::stale::shoot_down(hart),

@@ -1,6 +1,6 @@
 //! Memory patterns that tell which word, of which owner, at which time was written.
 
-/// What an owner writes: each word is a function of the owner's key and of the word's own address, so
+/// Pattern that an owner writes: each word is a function of the owner's key and of the word's own address, so
 /// that neither another's write nor a page that moved can look right.
 #[derive(Debug, Clone, Copy)]
 pub struct Pattern {

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_below_its_bound_and_reaches_every_value() {
+    fn values_stay_bounded_and_are_all_reached() {
         let mut random = Random::new(1);
         let mut seen = [false; 7];
         for _ in 0..1000 {
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(Random::stream(5, 1).next(), Random::stream(5, 1).next());
     }
 
-    /// What an exercise's source says of its name and its parameters is what is listed.
+    /// The list agrees with each exercise's source on its name and parameters.
     #[test]
     fn those_that_take_a_seed_are_listed() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exercises");

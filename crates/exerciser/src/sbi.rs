@@ -1,11 +1,11 @@
-//! What the SBI specification (2.0) defines: extension numbers, error codes.
+//! Numbers of the SBI specification (2.0): extensions, error codes.
 
-/// What a call returns (§3): an error code and a value.
+/// Result of a call (§3): an error code and a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Return {
     /// 0, or one of the negative error codes.
     pub error: i64,
-    /// What the function returns.
+    /// Value that the function returns.
     pub value: u64,
 }
 
@@ -53,13 +53,13 @@ pub const ALREADY_STOPPED: i64 = -8;
 /// `SBI_ERR_NO_SHMEM`.
 pub const NO_SHMEM: i64 = -9;
 
-/// Whether an error code is one that the specification defines.
+/// Tests whether an error code is one that the specification defines.
 #[must_use]
 pub const fn is_defined_error(error: i64) -> bool {
     error <= 0 && error >= LOWEST_ERROR
 }
 
-/// Whether a call with these first arguments would do as asked and end, stop or suspend the caller, or start
+/// Tests whether a call with these first arguments would do as asked and end, stop or suspend the caller, or start
 /// a hart at the caller's wish: what a random caller must leave out to go on.
 #[must_use]
 pub const fn ends_run(extension: u64, function: u64, first: u64) -> bool {

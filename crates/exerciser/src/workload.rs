@@ -1,4 +1,4 @@
-//! What a workload does, as its parameters say it: jobs, their steps, and the spins of paper 000 §2.2.
+//! Workload by its parameters: jobs, their steps, and the spins of paper 000 §2.2.
 
 mod reference;
 #[cfg(test)]
@@ -40,7 +40,7 @@ pub enum LockKind {
     Queue,
 }
 
-/// What follows when a spin's count expires.
+/// Action when a spin's count expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
     /// It is counted.
@@ -74,7 +74,7 @@ pub struct Workload {
     pub pages: u64,
     pub fence_one_in: u64,
     pub remote_fence_one_in: u64,
-    /// Whether address spaces have identifiers (ASIDs). Without, each change of the space is followed by a fence.
+    /// True if address spaces have identifiers (ASIDs). Without, each change of the space is followed by a fence.
     pub identifiers: bool,
     /// An event that is repeated, and how often.
     pub event: Event,
@@ -88,7 +88,7 @@ pub struct Workload {
     /// Lock kind and spin method.
     pub kind: LockKind,
     pub spin: SpinMethod,
-    /// Whether the hypervisor is asked, at the start, how it allocates processors (paper 000 §3.1, the return
+    /// True if the hypervisor is asked, at the start, how it allocates processors (paper 000 §3.1, the return
     /// code at start): dedicated ones are spun on by PAUSE, shared ones given back by the spin call.
     pub asks_allocation: bool,
     /// One step in so many waits for a partner's process to complete (0: none).
@@ -102,11 +102,11 @@ pub struct Workload {
     pub sectors: u64,
     /// Buffers of such a read, all of the same size.
     pub buffers: u64,
-    /// What of the disk's wire makes an interrupt.
+    /// Condition of the disk's interrupt line that makes an interrupt.
     pub trigger: Trigger,
-    /// Whether the disk is told of what it has asked for alone, and asked for interrupts alike, as Debian's driver has it.
+    /// True if the disk is told of what it has asked for alone, and asked for interrupts alike, as Debian's driver has it.
     pub asked: bool,
-    /// Whether a read that the disk could not do is tried again; otherwise the run fails.
+    /// True if a read that the disk could not do is tried again; otherwise the run fails.
     pub retries: bool,
     /// Looks after which a spin is excessive (0: never).
     pub spin_limit: u64,
@@ -116,7 +116,7 @@ pub struct Workload {
     pub seed: u64,
 }
 
-/// What of a device's wire makes an interrupt (AIA §4.5.2).
+/// Condition of a device's interrupt line that makes an interrupt (AIA §4.5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// Its high level.

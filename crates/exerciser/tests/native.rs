@@ -104,7 +104,7 @@ fn boots_in_under_two_million_instructions() {
 }
 
 #[test]
-fn hostile_sees_the_exceptions_that_the_specification_names() {
+fn hostile_sees_the_specified_exceptions() {
     for harts in [1, 4] {
         let output = passes(harts, "exercise=hostile", &[]);
         // Of all tests together: those of what only VMs have check nothing here.
@@ -131,7 +131,7 @@ fn fuzz_is_a_function_of_its_seed() {
 }
 
 #[test]
-fn no_translation_is_stale_and_a_missing_fence_is_found() {
+fn missing_fences_are_found_others_keep_fresh() {
     passes(1, "exercise=stale rounds=5000", &[]);
     passes(2, "exercise=stale rounds=3000", &[]);
     let output = run(2, "exercise=stale rounds=5000 method=none", &[]);
@@ -174,12 +174,12 @@ fn heartbeats_come_and_their_memory_is_theirs() {
 }
 
 #[test]
-fn work_is_done_by_ticket_locks_and_every_spin() {
+fn work_completes_with_ticket_locks() {
     work_is_done_by_every_spin("ticket");
 }
 
 #[test]
-fn work_is_done_by_queue_locks_and_every_spin() {
+fn work_completes_with_queue_locks() {
     work_is_done_by_every_spin("queue");
 }
 
@@ -195,7 +195,7 @@ fn work_is_done_by_every_spin(lock: &str) {
 
 /// A spin whose count expires takes its processor off-line, and never the last.
 #[test]
-fn an_excessive_spin_puts_its_processor_off_line() {
+fn excessive_spins_put_processors_off_line() {
     let line = "exercise=work duration-ms=1000 locks=5 hold=20000 spin-limit=1 expire=offline spin=busy request-one-in=2";
     let output = passes(3, line, &[]);
     let off_line = figure(&output, "off-line");

@@ -6,7 +6,7 @@ use crate::csr::{self, COMPARED, RECORDED};
 use crate::layout::{self, context};
 use crate::program::Program;
 
-/// Whose result is meant.
+/// Implementation that gave a result.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     slot: &'a [u8],
@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
         self.word(layout::CONTEXT + u64::from(offset.cast_unsigned()) + 8 * index as u64)
     }
 
-    /// Whether the program ended.
+    /// Tests whether the program ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.context(context::DONE, 0) == 1
@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 }
 
-/// What differs.
+/// Difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A CSR as a trap to M-mode found it.
@@ -119,9 +119,9 @@ pub enum Place {
 pub struct Difference {
     /// Where.
     pub place: Place,
-    /// What this machine has there.
+    /// Value of this machine.
     pub ours: u64,
-    /// What the other has there.
+    /// Value of the other implementation.
     pub theirs: u64,
 }
 
@@ -155,7 +155,7 @@ const fn mask(number: u16) -> u64 {
     }
 }
 
-/// Whether two trap values stand for the same: the instruction that was trapped on may be left
+/// Tests whether two trap values stand for the same: the instruction that was trapped on may be left
 /// zero. Not so the pseudoinstruction of a guest-page fault by an implicit access.
 fn is_same_value(number: u16, run: Run<'_>, trap: usize, left: u64, right: u64) -> bool {
     let cause = match number {
@@ -225,7 +225,7 @@ pub fn differences(ours: Run<'_>, theirs: Run<'_>) -> Vec<Difference> {
     found
 }
 
-/// What a run did, for people: a line for each trap.
+/// Describes a run for people: a line for each trap.
 #[must_use]
 pub fn describe(program: &Program, run: Run<'_>) -> Vec<String> {
     let line = |trap: usize| {

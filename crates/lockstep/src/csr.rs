@@ -35,7 +35,7 @@ numbers! {
     HTVAL = 0x643, HIP = 0x644, HVIP = 0x645, HTINST = 0x64a, HGATP = 0x680, HGEIP = 0xe12,
 }
 
-/// What the harness sets before each program, in this order.
+/// CSRs that the harness sets before each program, in this order.
 pub const SET: [u16; 53] = [
     FCSR,
     MSECCFG,
@@ -92,7 +92,7 @@ pub const SET: [u16; 53] = [
     MSTATUS,
 ];
 
-/// What is compared when a program has ended. FCSR is last: before it, floating point is switched on.
+/// CSRs that are compared when a program has ended. FCSR is last: before it, floating point is switched on.
 pub const COMPARED: [u16; 48] = [
     MEDELEG, MIDELEG, MIE, MCOUNTEREN, MENVCFG, MSTATEEN0, STVEC, SSCRATCH, SCOUNTEREN, SENVCFG,
     SSTATEEN0, SEPC, SCAUSE, STVAL, SATP, HEDELEG, HIDELEG, HVIP, HCOUNTEREN, HENVCFG, HSTATEEN0,
@@ -101,7 +101,7 @@ pub const COMPARED: [u16; 48] = [
     SSTATUS, MSTATUS, HSTATUS, FCSR,
 ];
 
-/// What a record of a trap to M-mode holds, besides the order of traps.
+/// CSRs in a record of a trap to M-mode, besides the order of traps.
 pub const RECORDED: [u16; 18] = [
     MCAUSE, MEPC, MTVAL, MTVAL2, MTINST, MSTATUS, MIP, HSTATUS, SEPC, SCAUSE, STVAL, HTVAL, HTINST,
     VSEPC, VSCAUSE, VSTVAL, VSSTATUS, MIE,

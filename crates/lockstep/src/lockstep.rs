@@ -13,7 +13,7 @@ use crate::random::Random;
 /// Programs that run in one process of the other computer.
 pub const BATCH: u64 = 250;
 
-/// What is known of all programs of a run.
+/// Findings over all programs of a run.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Programs compared.

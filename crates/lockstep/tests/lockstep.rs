@@ -63,11 +63,11 @@ fn random_programs_do_the_same_on_spike() {
 }
 
 #[test]
-fn harts_that_work_together_come_to_the_same_on_qemu() {
+fn cooperating_harts_agree_with_qemu() {
     beside_team(Oracle::Qemu, 20);
 }
 
 #[test]
-fn harts_that_work_together_come_to_the_same_on_spike() {
+fn cooperating_harts_agree_with_spike() {
     beside_team(Oracle::Spike, 200);
 }

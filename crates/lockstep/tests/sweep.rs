@@ -10,7 +10,7 @@ use machine::board::PmpEntries;
 /// Of how many encodings QEMU is asked for one.
 const QEMU_STEP: usize = 5;
 
-/// What becomes of each instruction here.
+/// Outcome of each instruction on this machine.
 fn here(mode: Mode, words: &[u32]) -> Vec<Outcome> {
     let most = 200 * words.len() as u64;
     let left = run_within(&image(mode, words), 1, WHOLE, most).expect("the sweep ends");
@@ -115,7 +115,7 @@ fn csrs_are_who_the_tables_say() {
 }
 
 #[test]
-fn csrs_of_a_hart_with_64_pmp_entries_are_who_the_tables_say() {
+fn csrs_with_64_pmp_entries_match_tables() {
     let accesses: Vec<_> = csr::accesses().collect();
     let words: Vec<u32> = accesses
         .iter()

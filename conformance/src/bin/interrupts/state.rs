@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Whether a bit of mstateen0 can be cleared: Smstateen is there and knows it.
+/// Tests whether a bit of mstateen0 can be cleared: Smstateen is there and knows it.
 pub fn state_can_be_taken(bit: u64) -> bool {
     let _ = csr::clear::<MSTATEEN0>(bit);
     csr::read::<MSTATEEN0>().is_ok_and(|value| value & bit == 0 && value != 0)

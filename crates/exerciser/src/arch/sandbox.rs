@@ -214,7 +214,7 @@ pub struct Setting {
     pub limit: u64,
 }
 
-/// What became of a run.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// It ran to its end.

@@ -26,7 +26,7 @@ pub fn call(extension: u64, function: u64, arguments: [u64; 6]) -> Return {
     }
 }
 
-/// Whether the environment has this extension (Base, function 3).
+/// Tests whether the environment has this extension (Base, function 3).
 pub fn probe(extension: u64) -> bool {
     let answer = call(exerciser::sbi::BASE, 3, [extension, 0, 0, 0, 0, 0]);
     answer.error == 0 && answer.value != 0

@@ -146,7 +146,7 @@ pub fn kept(number: usize) -> u64 {
 /// The supervisor registers that no trap changes: the last is there with Sstc only.
 pub const KEPT: [&str; 5] = ["sscratch", "scounteren", "senvcfg", "siselect", "stimecmp"];
 
-/// What `stimecmp` holds after a sleep: the sleep's own value, which only it knows.
+/// Value of `stimecmp` after a sleep: the sleep's own, which only the sleep knows.
 pub fn kept_after_sleep(has_sstc: bool) -> u64 {
     if has_sstc { kept(4) } else { 0 }
 }

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::harts::{self, Hart};
 
-/// What the harts of the present run are to do: the closure, without its lifetime.
+/// Job of the harts of the present run: the closure, without its lifetime.
 struct Job {
     work: UnsafeCell<Option<*const (dyn Fn(&'static Hart) + Sync)>>,
     finished: AtomicUsize,
@@ -86,7 +86,7 @@ pub fn run(count: usize, work: &(dyn Fn(&'static Hart) + Sync)) -> Result<(), (u
     failure
 }
 
-/// What a hart other than the first does: the job, then its stop.
+/// Runs the job on a hart other than the first, then stops the hart.
 pub fn follow() -> ! {
     // SAFETY: the boot hart set the closure before it started this one, and waits for `finished`.
     if let Some(work) = unsafe { *JOB.work.get() } {

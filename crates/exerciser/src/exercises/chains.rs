@@ -169,7 +169,7 @@ fn describe(disk: &Disk, gentle: bool, random: &mut Random) {
     store(at + 8, length | flags << 32 | next << 48);
 }
 
-/// Whether a few reads come back.
+/// Tests whether a few reads come back.
 fn reads(disk: &Disk, seed: u64) -> bool {
     let mut random = Random::new(seed);
     for owner in 0..4 {

@@ -43,7 +43,7 @@ const INTERRUPT: u64 = 1 << 63;
 /// Supervisor software, timer, external and counter-overflow interrupts, by their numbers.
 const OWN_INTERRUPTS: u64 = 1 << 1 | 1 << 5 | 1 << 9 | 1 << 13;
 
-/// What happened, by kind.
+/// Counts of outcomes by kind.
 #[derive(Debug)]
 struct Tally {
     completed: AtomicU64,
@@ -285,7 +285,7 @@ fn map_memory(space: Space, sandbox: Sandbox, scrap: u64, user: u64) -> Option<(
     space.map(from, from, end - from, R)
 }
 
-/// What is not our memory, where a hypervisor is below. Where it is the computer itself, our own devices
+/// Maps addresses that are not our memory, where a hypervisor is below. Where it is the computer itself, our own devices
 /// alone (not the UART, by which the firmware prints) and addresses that are absent there.
 fn map_rest(space: Space, host: Host, user: u64) -> Option<()> {
     let board = board();

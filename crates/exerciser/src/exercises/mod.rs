@@ -33,7 +33,7 @@ impl Verdict {
     }
 }
 
-/// What an exercise returns: a verdict, or a mistake in its parameters.
+/// Result of an exercise: a verdict, or a mistake in its parameters.
 pub type Outcome<'a> = Result<Verdict, ArgumentError<'a>>;
 
 /// An exercise: its name, its parameters (`exercise` and `console` are everybody's), and what it does.

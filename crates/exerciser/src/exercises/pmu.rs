@@ -55,7 +55,7 @@ const OVERFLOW: u64 = 1 << 13;
 /// Instructions of a turn of the loop: a fence, a subtraction, a branch.
 const TURN: u64 = 3;
 
-/// What all harts count.
+/// Counts of all harts together.
 #[derive(Debug, Default)]
 struct Tally {
     checks: AtomicU64,
@@ -72,7 +72,7 @@ impl Tally {
     }
 }
 
-/// What a hart has to count with.
+/// Counters of a hart.
 #[derive(Debug, Clone, Copy)]
 struct Kit {
     /// Its counters, a bit each.
@@ -152,7 +152,7 @@ struct Counter<'a> {
     number: u64,
 }
 
-/// What a counter showed when it was stopped.
+/// Value of a counter when it was stopped.
 struct Stopped {
     value: u64,
     passed_zero: bool,
@@ -177,7 +177,7 @@ impl<'a> Counter<'a> {
         tally.check(hart, "starting a counter", 0, error.cast_unsigned());
     }
 
-    /// What it counts of so many turns of the loop, and of what is around it: always the same instructions.
+    /// Counts so many turns of the loop and the code around it: always the same instructions.
     #[inline(never)]
     fn instructions(&self, start: u64, turns: u64) -> u64 {
         self.start(start);

@@ -29,7 +29,7 @@ pub const EXERCISE: Exercise = Exercise {
 /// Pages of a hart at most.
 const MOST_PAGES: usize = 1024;
 
-/// What the harts have found.
+/// Findings of all harts.
 #[derive(Debug, Default)]
 struct Found {
     checks: AtomicU64,
@@ -109,7 +109,7 @@ fn give_back(at: u64, pages: u64, found: &Found) {
     found.given.fetch_add(pages, Ordering::Relaxed);
 }
 
-/// Whether what cannot be is refused.
+/// Tests whether what cannot be is refused.
 fn refusals_are_right(inside: u64) -> bool {
     let (start, end) = board().memory;
     let mut right = true;

@@ -65,7 +65,7 @@ pub fn shoot_down(hart: &Hart) {
     hart.answered.fetch_add(1, Ordering::Release);
 }
 
-/// What all harts share.
+/// State that all harts share.
 #[derive(Debug)]
 struct Arena {
     /// First of the frames.
@@ -182,7 +182,7 @@ struct Parameters {
     seed: u64,
     sleep_one_in: u64,
     sweep_one_in: u64,
-    /// Whether shared pages are remapped too: others may use one between its change and their fence.
+    /// True if shared pages are remapped too: others may use one between its change and their fence.
     shares: bool,
 }
 

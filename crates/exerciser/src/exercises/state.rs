@@ -27,7 +27,7 @@ const WATCHED: u64 = 0xffff_ffff_0000_0000;
 /// How long an interrupt may take that is pending and has just been enabled: far longer than any does.
 const LATEST_US: u64 = 2_000_000;
 
-/// What all harts count.
+/// Counts of all harts together.
 #[derive(Debug)]
 struct Tally {
     checks: AtomicU64,

@@ -2,12 +2,12 @@
 
 use crate::event::Event;
 
-/// What a parameter takes.
+/// Values that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// A whole number.
     Number {
-        /// What it is if it is not given.
+        /// Value if the parameter is not given.
         default: u64,
         /// The least.
         low: u64,
@@ -25,7 +25,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// Its values.
     pub takes: Takes,
-    /// What it is.
+    /// Meaning, in one sentence.
     pub what: &'static str,
 }
 

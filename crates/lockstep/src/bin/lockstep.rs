@@ -43,7 +43,7 @@ struct Arguments {
     /// Number of the first program.
     #[arg(long, value_name = "N", default_value_t = 0)]
     from: u64,
-    /// What everything random is computed from; PARTITA_SEED, or else the time.
+    /// Seed of everything random; PARTITA_SEED, or else the time.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Finds the instruction with which this program departs.

@@ -1,7 +1,7 @@
 //! QEMU 10.0.
 
+use super::departure::{DEADLINE, Departure, RESERVATION_WAIT};
 use super::seen::{FLOAT, Instruction, is_timer};
-use super::{DEADLINE, Departure, RESERVATION_WAIT};
 use crate::assembler::MRET;
 use crate::compare::Place;
 use crate::csr;

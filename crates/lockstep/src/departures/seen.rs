@@ -1,4 +1,4 @@
-//! What a departure is told by: a difference, both runs and the program.
+//! Evidence for a departure: a difference, both runs and the program.
 
 use crate::assembler::SRET;
 use crate::compare::{Difference, Place, Run};
@@ -158,13 +158,13 @@ impl Seen<'_> {
         }
     }
 
-    /// Whether a CSR, wherever it was read, differs in these bits only.
+    /// Tests whether a CSR, wherever it was read, differs in these bits only.
     #[must_use]
     pub fn only(&self, number: u16, bits: u64) -> bool {
         self.number() == Some(number) && self.bits() & !bits == 0
     }
 
-    /// Whether an integer register that an instruction of the program reads one of these CSRs into
+    /// Tests whether an integer register that an instruction of the program reads one of these CSRs into
     /// differs in these bits only.
     #[must_use]
     pub fn is_read_of(&self, numbers: &[u16], bits: u64) -> bool {
@@ -179,13 +179,13 @@ impl Seen<'_> {
         self.bits() & !bits == 0 && self.code().any(reads)
     }
 
-    /// Whether the code holds such an instruction.
+    /// Tests whether the code holds such an instruction.
     #[must_use]
     pub fn has(&self, is: impl Fn(Instruction) -> bool) -> bool {
         self.code().any(is)
     }
 
-    /// What stands at every even address of the code, as instructions of 32 bits.
+    /// Instructions of 32 bits at every even address of the code.
     fn code(&self) -> impl Iterator<Item = Instruction> {
         let base = self.program.slot.base + layout::CODE;
         (0..layout::PAGE)
@@ -223,7 +223,7 @@ impl Seen<'_> {
         Some((self.trap(self.ours, trap), self.trap(self.theirs, trap)))
     }
 
-    /// Whether both trapped with the same instruction, with causes and an instruction such as these.
+    /// Tests whether both trapped with the same instruction, with causes and an instruction such as these.
     #[must_use]
     pub fn both(&self, are: impl Fn(u64, u64, Instruction) -> bool) -> bool {
         self.traps().is_some_and(|(left, right)| {
@@ -231,21 +231,21 @@ impl Seen<'_> {
         })
     }
 
-    /// Whether only this machine trapped, with such a cause and with such an instruction.
+    /// Tests whether only this machine trapped, with such a cause and with such an instruction.
     #[must_use]
     pub fn only_ours(&self, is: impl Fn(u64, Instruction) -> bool) -> bool {
         self.traps()
             .is_some_and(|(left, right)| left.at != right.at && is(left.cause, left.instruction))
     }
 
-    /// Whether only the other trapped, with such a cause and with such an instruction.
+    /// Tests whether only the other trapped, with such a cause and with such an instruction.
     #[must_use]
     pub fn only_theirs(&self, is: impl Fn(u64, Instruction) -> bool) -> bool {
         self.traps()
             .is_some_and(|(left, right)| left.at != right.at && is(right.cause, right.instruction))
     }
 
-    /// Whether a value was written by a guest-page fault, not left from an earlier trap.
+    /// Tests whether a value was written by a guest-page fault, not left from an earlier trap.
     #[must_use]
     pub fn is_guest_page_fault(&self) -> bool {
         let (Some((trap, _)), Some(number)) = (self.traps(), self.number()) else {
@@ -292,7 +292,7 @@ impl Seen<'_> {
         Some((self.ours.recorded(trap, cause), self.instruction(at)))
     }
 
-    /// Whether an address differs in nothing but its place in the cache block.
+    /// Tests whether an address differs in nothing but its place in the cache block.
     #[must_use]
     pub fn is_in_block(&self) -> bool {
         let low = match self.number() {
@@ -306,7 +306,7 @@ impl Seen<'_> {
         start == theirs & !low && [ours, theirs].contains(&start)
     }
 
-    /// Whether a status register, or a register that one was read into, differs in no other bits
+    /// Tests whether a status register, or a register that one was read into, differs in no other bits
     /// than these.
     #[must_use]
     pub fn status(&self, bits: u64) -> bool {
@@ -331,7 +331,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_needs_fs_is_told_by_its_encoding() {
+    fn encodings_tell_which_instructions_need_fs() {
         // fld f0, 0(x5); fsh f0, 0(x5); fadd.s; fmadd.s; csrr x5, fcsr; c.fld; c.fsdsp.
         for raw in [
             0x0002_b007,

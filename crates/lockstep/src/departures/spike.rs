@@ -1,7 +1,7 @@
 //! Spike.
 
+use super::departure::{DEADLINE, Departure, RESERVATION_WAIT};
 use super::seen::{CLEAN, FLOAT, Instruction, Seen, is_timer};
-use super::{DEADLINE, Departure, RESERVATION_WAIT};
 use crate::compare::Place;
 use crate::csr;
 use crate::layout::PAGE;

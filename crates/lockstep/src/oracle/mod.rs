@@ -1,13 +1,13 @@
 //! Computers that run the programs: this machine, and others.
 
 mod computer;
+mod error;
 mod process;
 mod qemu;
 mod spike;
 
-use std::path::PathBuf;
-
 pub use computer::{WHOLE, run as run_here, run_protected, run_within};
+pub use error::OracleError;
 
 use crate::program::Features;
 
@@ -20,35 +20,8 @@ pub enum Oracle {
     Spike,
 }
 
-/// Why another implementation gave no result.
-#[derive(Debug, thiserror::Error)]
-pub enum OracleError {
-    /// It is not there.
-    #[error("{program} cannot be started: {error}; is it installed and on PATH?")]
-    Start {
-        /// What was to be started.
-        program: &'static str,
-        /// Why it was not.
-        error: std::io::Error,
-    },
-    /// A file of the conversation cannot be read or written.
-    #[error("{path}: {error}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It did not come to the end in time.
-    #[error("{0} did not end within {1} s")]
-    Endless(&'static str, u64),
-    /// It ended, but said something else than a result.
-    #[error("{0} gave no result: {1}")]
-    NoResult(&'static str, String),
-}
-
 impl Oracle {
-    /// What it is called.
+    /// Name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,7 +30,7 @@ impl Oracle {
         }
     }
 
-    /// What programs may contain on it.
+    /// Extensions that programs may use on it.
     #[must_use]
     pub const fn features(self) -> Features {
         Features {
@@ -68,7 +41,7 @@ impl Oracle {
         }
     }
 
-    /// Whether it is installed.
+    /// Tests whether it is installed.
     #[must_use]
     pub fn is_installed(self) -> bool {
         process::is_installed(match self {

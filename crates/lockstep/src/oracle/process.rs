@@ -5,9 +5,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::OracleError;
+use super::error::OracleError;
 
-/// What it may take, in seconds.
+/// Longest run, in seconds.
 const PATIENCE: u64 = 300;
 
 /// MiB of RAM for an image of `size` bytes.
@@ -16,7 +16,7 @@ pub(super) const fn memory(size: usize) -> u64 {
     ((size as u64 >> 20) + 8).next_multiple_of(4)
 }
 
-/// Whether a program can be started.
+/// Tests whether a program can be started.
 pub(super) fn is_installed(name: &str) -> bool {
     Command::new(name)
         .arg("--help")

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::OracleError;
+use super::error::OracleError;
 use super::process::{self, Folder, memory, read};
 use crate::elf;
 

@@ -5,100 +5,16 @@
 //! pages full of returns, or fault; so every program ends.
 
 mod body;
+mod setting;
 mod state;
 mod tables;
 
 pub use body::Item;
+pub use setting::{Features, Mode, Slot};
 
 use crate::layout::{self, PLACE, context};
 use crate::random::Random;
 use tables::Tables;
-
-/// The privilege mode that a program starts in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// M-mode.
-    Machine,
-    /// HS-mode.
-    Supervisor,
-    /// U-mode.
-    User,
-    /// VS-mode.
-    VirtualSupervisor,
-    /// VU-mode.
-    VirtualUser,
-}
-
-impl Mode {
-    const fn is_virtual(self) -> bool {
-        matches!(self, Self::VirtualSupervisor | Self::VirtualUser)
-    }
-
-    const fn is_user(self) -> bool {
-        matches!(self, Self::User | Self::VirtualUser)
-    }
-
-    /// MPP.
-    const fn privilege(self) -> u64 {
-        match self {
-            Self::Machine => 3,
-            Self::Supervisor | Self::VirtualSupervisor => 1,
-            Self::User | Self::VirtualUser => 0,
-        }
-    }
-}
-
-/// What programs may contain, so that other implementations can be asked for what they have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Features {
-    /// Interrupt files (IMSIC).
-    pub interrupts: bool,
-    /// PMP entries over data pages and page tables.
-    pub protection: bool,
-    /// Pointer masking.
-    pub masking: bool,
-}
-
-impl Features {
-    /// The bits of mstateen0 that may be set: SE, ENVCFG, CSRIND and, with interrupt files, AIA and
-    /// IMSIC.
-    const fn state_enable(self) -> u64 {
-        let files = if self.interrupts { 0xc } else { 0 };
-        (0xd0 | files) << 56
-    }
-}
-
-/// The memory of a slot.
-#[derive(Debug, Clone)]
-pub struct Slot {
-    /// Its physical address.
-    pub base: u64,
-    /// What is in it.
-    pub bytes: Vec<u8>,
-}
-
-impl Slot {
-    fn new(base: u64) -> Self {
-        Self {
-            base,
-            bytes: vec![0; layout::SLOT as usize],
-        }
-    }
-
-    fn put(&mut self, offset: u64, bytes: &[u8]) {
-        let start = offset as usize;
-        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
-    }
-
-    fn put_word(&mut self, offset: u64, value: u64) {
-        self.put(offset, &value.to_le_bytes());
-    }
-
-    fn put_context(&mut self, offset: i32, index: usize, value: u64) {
-        let at = layout::CONTEXT + u64::from(offset.cast_unsigned()) + 8 * index as u64;
-        self.put_word(at, value);
-    }
-}
 
 /// A program.
 #[derive(Debug, Clone)]
@@ -109,7 +25,7 @@ pub struct Program {
     pub items: Vec<Item>,
     /// Its memory before it runs.
     pub slot: Slot,
-    /// What was set up, for people.
+    /// Description of the set-up for people.
     pub setting: String,
     tables: Tables,
     state: state::State,
@@ -151,25 +67,25 @@ impl Program {
         }
     }
 
-    /// Whether a leaf has a flaw of this name.
+    /// Tests whether a leaf has a flaw of this name.
     #[must_use]
     pub fn has_flaw(&self, name: &str) -> bool {
         self.tables.has_flaw(name)
     }
 
-    /// Whether a supervisor's timer comparison has no effect, by menvcfg.STCE or henvcfg.STCE.
+    /// Tests whether a supervisor's timer comparison has no effect, by menvcfg.STCE or henvcfg.STCE.
     #[must_use]
     pub const fn has_timers_off(&self) -> bool {
         self.state.timers_off
     }
 
-    /// Whether memory protection covers data or page tables.
+    /// Tests whether memory protection covers data or page tables.
     #[must_use]
     pub const fn is_protected(&self) -> bool {
         self.state.protected
     }
 
-    /// Whether memory protection lets page tables be read but not written.
+    /// Tests whether memory protection lets page tables be read but not written.
     #[must_use]
     pub const fn protects_tables(&self) -> bool {
         self.state.protects_tables

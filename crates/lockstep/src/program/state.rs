@@ -1,7 +1,7 @@
 //! The state before: registers and CSRs.
 
+use super::setting::{Features, Mode, Slot};
 use super::tables::Tables;
-use super::{Features, Mode, Slot};
 use crate::csr::{self, SET};
 use crate::layout::{self, context};
 use crate::random::Random;
@@ -11,16 +11,16 @@ pub const BASES: [u32; 8] = [2, 3, 4, 8, 9, 10, 11, 16];
 /// Offsets from a base stay within this many bytes.
 pub const REACH: i32 = 512;
 
-/// What a program has to know of its state before.
+/// State before a program that its generation depends on.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// Whether WFI traps in every mode that the program can come to.
+    /// True if WFI traps in every mode that the program can come to.
     pub wait_traps: bool,
-    /// Whether memory protection covers data.
+    /// True if memory protection covers data.
     pub protected: bool,
-    /// Whether it lets page tables be read but not written.
+    /// True if it lets page tables be read but not written.
     pub protects_tables: bool,
-    /// Whether menvcfg.STCE or henvcfg.STCE is clear.
+    /// True if menvcfg.STCE or henvcfg.STCE is clear.
     pub timers_off: bool,
     delegated: u64,
     environment: u64,
@@ -154,7 +154,7 @@ impl State {
         }
     }
 
-    /// What was set up, for people.
+    /// Description of the set-up for people.
     pub fn describe(&self) -> String {
         format!(
             "medeleg {:#x}, menvcfg {:#x}{}",
@@ -218,7 +218,7 @@ struct Protection {
     address: u64,
     next: u64,
     configuration: u64,
-    /// Whether page tables may be read but not written.
+    /// True if page tables may be read but not written.
     tables: bool,
 }
 

@@ -3,7 +3,7 @@
 //! Code, handlers and the tables themselves are mapped to where they lie. Data pages are mapped at
 //! random addresses by leaves of every level; half of the leaves have a flaw.
 
-use super::{Mode, Slot};
+use super::setting::{Mode, Slot};
 use crate::layout::{self, PAGE};
 use crate::random::Random;
 
@@ -37,7 +37,7 @@ pub enum Translation {
 /// A leaf that a program may change.
 #[derive(Debug, Clone)]
 pub struct Leaf {
-    /// Whose it is.
+    /// Translation that the leaf belongs to.
     pub translation: Translation,
     /// The physical address of the entry; where its table is mapped, it is mapped to the same.
     pub place: u64,
@@ -45,9 +45,9 @@ pub struct Leaf {
     pub view: u64,
     /// The ASID, or the VMID.
     pub space: u64,
-    /// Whether it is or was global: a fence of one address space does not reach it.
+    /// True if it is or was global: a fence of one address space does not reach it.
     pub global: bool,
-    /// What may be written.
+    /// Values that may be written.
     pub values: Vec<u64>,
 }
 
@@ -66,7 +66,7 @@ pub struct Tables {
     pub virtual_views: Vec<u64>,
     /// Leaves that may be changed.
     pub leaves: Vec<Leaf>,
-    /// What was done to leaves.
+    /// Flaws put into leaves.
     flaws: Vec<String>,
 }
 
@@ -422,12 +422,12 @@ impl Tables {
         spoiled
     }
 
-    /// Whether a leaf has a flaw of this name.
+    /// Tests whether a leaf has a flaw of this name.
     pub fn has_flaw(&self, name: &str) -> bool {
         self.flaws.iter().any(|flaw| flaw.ends_with(name))
     }
 
-    /// What was set up, for people.
+    /// Description of the set-up for people.
     pub fn describe(&self) -> String {
         format!(
             "satp mode {}, vsatp mode {}, hgatp mode {} ({})",

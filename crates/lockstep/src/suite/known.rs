@@ -20,7 +20,7 @@ pub enum KnownError {
         path: PathBuf,
         /// The line's number, from 1.
         line: usize,
-        /// What stands there.
+        /// Text of the entry.
         text: String,
     },
 }

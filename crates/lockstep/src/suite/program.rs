@@ -87,7 +87,7 @@ pub fn find(folder: &Path) -> std::io::Result<Vec<Program>> {
     Ok(programs)
 }
 
-/// What a compiler leaves beside the programs.
+/// Tests for files that a compiler leaves beside the programs.
 fn is_object(file: &Path) -> bool {
     file.extension()
         .is_some_and(|ending| ending == "o" || ending == "a" || ending == "so")

@@ -58,9 +58,9 @@ pub enum Verdict {
     Signature {
         /// The line.
         line: usize,
-        /// What the reference has there.
+        /// Value of the reference.
         expected: String,
-        /// What the program left there.
+        /// Value that the program left.
         found: String,
     },
     /// Its output has a line that says so.
@@ -80,7 +80,7 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// Instructions of all harts.
     pub instructions: u64,
-    /// What it wrote to its host and its serial line.
+    /// Output to the host and the serial line.
     pub output: String,
 }
 

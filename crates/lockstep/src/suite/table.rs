@@ -1,4 +1,4 @@
-//! What became of a suite, a row for each group of programs.
+//! Results of a suite, a row for each group of programs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,7 +95,7 @@ impl Table {
         json!({ "good": self.is_good(), "groups": self.rows, "programs": programs }).to_string()
     }
 
-    /// Whether everything is as it should be.
+    /// Tests whether everything is as it should be.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.failures.is_empty() && !self.rows.is_empty()

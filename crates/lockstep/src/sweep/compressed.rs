@@ -2,7 +2,7 @@
 
 use super::Outcome;
 
-/// What the specification says of an encoding of 16 bits.
+/// Outcome that the specification gives an encoding of 16 bits.
 #[must_use]
 pub fn expected(word: u16) -> Outcome {
     let third = word >> 13;

@@ -8,7 +8,7 @@ use super::probe::ZERO;
 use super::{Mode, Outcome};
 use crate::assembler::{csr, csrr};
 
-/// What is known of a CSR number.
+/// Properties of a CSR number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// A hart with the extensions of these programs has it.
@@ -19,7 +19,7 @@ pub enum Presence {
     Open,
 }
 
-/// Whether a CSR is there.
+/// Tests whether a CSR is there.
 #[must_use]
 pub const fn presence(number: u16) -> Presence {
     match number {
@@ -62,7 +62,7 @@ pub const fn presence(number: u16) -> Presence {
     }
 }
 
-/// What becomes of an access with everything open that a higher mode can close; `None` where the specification leaves it
+/// Outcome of an access with everything open that a higher mode can close; `None` where the specification leaves the outcome
 /// open.
 #[must_use]
 pub fn expected(number: u16, write: bool, mode: Mode) -> Option<Outcome> {

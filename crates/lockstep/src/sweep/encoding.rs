@@ -163,7 +163,7 @@ fn is_memory_order(word: u32) -> bool {
     }
 }
 
-/// Whether a mode executes a system instruction: [`Outcome::Illegal`] where there is none.
+/// Tests whether a mode executes a system instruction: [`Outcome::Illegal`] where there is none.
 fn system(word: u32, mode: Mode) -> Outcome {
     use Mode::{Hypervisor, Machine, User, VirtualSupervisor, VirtualUser};
     use Outcome::{Illegal, Legal, Virtual};
@@ -231,7 +231,7 @@ fn guest_access(word: u32, mode: Mode, hypervisor: Outcome) -> Outcome {
     Outcome::Illegal
 }
 
-/// What the specification says of an encoding; CSR instructions are [`super::csr`]'s.
+/// Outcome that the specification gives an encoding; CSR instructions are [`super::csr`]'s.
 #[must_use]
 pub fn expected(word: u32, mode: Mode) -> Outcome {
     let legal = match opcode(word) {
@@ -307,13 +307,13 @@ pub fn words() -> Vec<u32> {
     words
 }
 
-/// Whether a jump leads to itself.
+/// Tests whether a jump leads to itself.
 const fn is_endless(word: u32) -> bool {
     opcode(word) == 0x6f && word >> 12 == 0
         || opcode(word) == 0x63 && word & 0xfe00_0f80 == 0 && !matches!(funct3(word), 2 | 3)
 }
 
-/// What a word is, for a report.
+/// Name of an instruction word, for a report.
 #[must_use]
 pub fn describe(word: u32) -> String {
     format!(

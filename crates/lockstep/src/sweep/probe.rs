@@ -45,7 +45,7 @@ impl Mode {
     }
 }
 
-/// What became of an instruction.
+/// Outcome of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// It exists: it was executed, or raised an exception that says so.
@@ -61,11 +61,11 @@ const PLACE: u64 = RAM + 0x1_1000;
 /// The pages of ECALLs around it, naturally aligned.
 const AROUND: u64 = RAM + 0x1_0000;
 const AROUND_SIZE: u64 = 0x2000;
-/// What every register but x0 and [`ZERO`] holds: the middle of the data.
+/// Value of every register but x0 and [`ZERO`]: the middle of the data.
 const DATA: u64 = RAM + 0x1_6000;
 const DATA_BASE: u64 = RAM + 0x1_4000;
 const DATA_SIZE: u64 = 0x4000;
-/// What the program itself keeps.
+/// Address of the program's own state.
 const STATE: u64 = RAM + 0xc000;
 /// Offsets in it.
 const NEXT: i32 = 0;

@@ -187,7 +187,7 @@ pub fn image() -> Vec<u8> {
     image
 }
 
-/// What is wrong with the results of a run of [`image`], from the first slot on.
+/// Mistakes in the results of a run of [`image`], from the first slot on.
 #[must_use]
 pub fn complaints(left: &[u8]) -> Vec<String> {
     let word = |index: usize| {

@@ -50,7 +50,7 @@ pub enum Exercise {
     Reserve {
         /// How often.
         times: u64,
-        /// Whether the hart sleeps until a timer ends it before each.
+        /// True if the hart sleeps until a timer ends it before each.
         asleep: bool,
         cell: i32,
     },
@@ -58,7 +58,7 @@ pub enum Exercise {
     Lock {
         /// How often.
         times: u64,
-        /// Whether the lock is taken with LR and SC.
+        /// True if the lock is taken with LR and SC.
         reserve: bool,
         cell: i32,
     },
@@ -72,16 +72,16 @@ pub enum Exercise {
     Interrupt {
         /// How often.
         rounds: u64,
-        /// Whether it is taken.
+        /// True if it is taken.
         with_handler: bool,
     },
     /// A function that one hart changes and all call.
     Code {
         /// Which.
         number: u64,
-        /// What it adds afterwards.
+        /// Operand of the addition afterwards.
         immediate: i32,
-        /// What it adds in between, for the hart that changes it alone. The function's page may then be
+        /// Operand of the addition in between, on the hart that changes the function. The function's page may then be
         /// one that nobody has executed before.
         between: Option<i32>,
         writer: u32,
@@ -89,11 +89,11 @@ pub enum Exercise {
     },
     /// A leaf that one hart changes and all use.
     Table {
-        /// Whether it is the G-stage's.
+        /// True if it is the G-stage's.
         guest: bool,
         page: u64,
         change: Change,
-        /// Whether the fence names the address.
+        /// True if the fence names the address.
         by_address: bool,
         writer: u32,
         cell: i32,

@@ -1,4 +1,4 @@
-//! What every hart does besides its exercises: it starts, waits, meets the others, takes traps, ends.
+//! Code of every hart besides its exercises: start, wait, barrier, traps, end.
 
 use super::memory::{CELLS, MEETING, RESULTS, ROOTS};
 use crate::assembler::{Code, MRET, Register, addi, csr, csrr, csrw, i, ld, r, s, sd};

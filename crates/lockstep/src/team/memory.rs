@@ -1,4 +1,4 @@
-//! What harts share: cells, results, code that changes, two stages of page tables and data behind
+//! Memory that harts share: cells, results, code that changes, two stages of page tables and data behind
 //! them.
 
 use crate::assembler::{C_RET, addi};

@@ -70,14 +70,14 @@ impl Team {
     }
 }
 
-/// What is known of the programs of a run.
+/// Findings over the programs of a run.
 #[derive(Debug, Default)]
 pub struct Summary {
     /// Programs compared.
     pub programs: u64,
     /// Exercises in them.
     pub exercises: u64,
-    /// What differs.
+    /// Difference.
     pub failures: Vec<String>,
 }
 

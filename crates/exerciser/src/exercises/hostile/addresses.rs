@@ -12,7 +12,7 @@ use crate::board::board;
 use crate::console::say;
 use crate::harts;
 
-/// Whether an address belongs to what the device tree gives us, a page's width around it included.
+/// Tests whether an address belongs to what the device tree gives us, a page's width around it included.
 fn is_ours(address: u64) -> bool {
     let board = board();
     let within = |start: u64, size: u64| start != 0 && address >= start && address < start + size;
@@ -30,7 +30,7 @@ fn is_ours(address: u64) -> bool {
             .any(|hart| within(hart.page(), 4096))
 }
 
-/// Whether an address is absent on QEMU's `virt` board itself too: above all memory and PCI windows.
+/// Tests whether an address is absent on QEMU's `virt` board itself too: above all memory and PCI windows.
 fn is_absent(address: u64) -> bool {
     (1 << 44..1 << 50).contains(&address)
 }

@@ -9,7 +9,7 @@ use crate::arch::team;
 use crate::board::board;
 use crate::console::say;
 
-/// What QEMU (10.0) completes in user mode though the specification ("Svinval") has it trap there. The computer decides
+/// Instructions that QEMU (10.0) completes in user mode though the specification ("Svinval") has them trap there. The computer decides
 /// that, no hypervisor can, so it is told and not counted.
 const DEPARTURES_IN_USER_MODE: [&str; 2] = ["sfence.w.inval", "sfence.inval.ir"];
 

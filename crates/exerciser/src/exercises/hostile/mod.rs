@@ -42,7 +42,7 @@ pub const EXERCISE: Exercise = Exercise {
     run,
 };
 
-/// What the sub-tests share.
+/// State that the sub-tests share.
 #[derive(Debug)]
 pub struct Siege {
     pub host: Host,
@@ -59,7 +59,7 @@ pub struct Siege {
     report: Report,
 }
 
-/// What was checked and what was not as the specification says.
+/// Counts of checks, and of those that departed from the specification.
 #[derive(Debug, Default)]
 struct Report {
     checks: u64,
@@ -91,7 +91,7 @@ impl Siege {
         }
     }
 
-    /// Whether a hypervisor is below: then what is not ours must fault. On the computer itself it may do
+    /// Tests whether a hypervisor is below: then what is not ours must fault. On the computer itself it may do
     /// anything, and some of it would end the run, so less is tried.
     pub fn is_virtual(&self) -> bool {
         self.host == Host::VirtualMachine
@@ -180,7 +180,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     Ok(Verdict::of(siege.report.mismatches == 0))
 }
 
-/// What we run on: `host=native|vm`, or found out: `hstatus` can be read in HS-mode only, and a firmware
+/// Host below the exerciser: `host=native|vm`, or found out: `hstatus` can be read in HS-mode only, and a firmware
 /// that runs on the computer itself says so by its implementation number (SBI, table "SBI Implementation
 /// IDs": 0 BBL, 1 OpenSBI, 4 RustSBI, 8 PolarFire HSS).
 pub fn host<'a>(

@@ -20,7 +20,7 @@ const BRANCH: u16 = 0xe001 | (13 - 8) << 7 | 0b11 << 3;
 /// Argument register a2.
 const A2: u32 = 12;
 
-/// What the kernel keeps to itself.
+/// Secret value of the kernel.
 const SECRET: u32 = 0x5ec2_e700;
 
 /// A wait that nothing ends is ended by the timer after so long, in microseconds.

@@ -32,7 +32,7 @@ pub const EXERCISE: Exercise = Exercise {
     run,
 };
 
-/// What harts measured, together.
+/// Sum of the harts' measurements.
 #[derive(Debug, Default)]
 struct Totals {
     response: Distribution,

@@ -59,7 +59,7 @@ impl Spaces {
         WINDOW
     }
 
-    /// What a step of job `number` refers to on a hart. The space has the same identifier on each hart; without identifiers
+    /// References of a step of job `number` on a hart. The space has the same identifier on each hart; without identifiers
     /// (none wanted, or ASIDLEN = 0) each change of the space is followed by a fence.
     pub fn touch(&self, number: usize, hart: usize, random: &mut Random) {
         let count = self.spaces.iter().flatten().count().max(1);

@@ -53,7 +53,7 @@ pub fn serve(hart: &Hart) {
     }
 }
 
-/// Whether the hypervisor below has Partita's own calls, that for spins among them. KVM is not asked: it leaves a vendor's extensions to
+/// Tests whether the hypervisor below has Partita's own calls, that for spins among them. KVM is not asked: it leaves a vendor's extensions to
 /// the program that started the VM, and QEMU 10.0 ends the VM for such a question.
 pub fn has_vendor_calls() -> bool {
     let extension = abi::sbi::EXTENSION as u64;

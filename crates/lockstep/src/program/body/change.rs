@@ -1,8 +1,9 @@
 //! Code and page tables that change while they are in use, with the fence that makes the change known.
 
-use super::{Item, Mode, TEMPORARY, destination};
+use super::item::{Item, TEMPORARY, destination};
 use crate::assembler::{addi, auipc, b, csr as csr_word, jal, ld, lui, r, s, sd};
 use crate::csr;
+use crate::program::setting::Mode;
 use crate::program::tables::{Leaf, Translation};
 use crate::random::Random;
 

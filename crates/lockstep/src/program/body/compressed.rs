@@ -1,6 +1,6 @@
 //! The C extension, Zcb and Zcmop.
 
-use super::{DESTINATIONS, Item};
+use super::item::{DESTINATIONS, Item};
 use crate::random::Random;
 
 /// x12 to x15 as three-bit register numbers: those that may be written.
@@ -110,39 +110,5 @@ pub fn jump(random: &mut Random) -> u16 {
         0 => 0xa001,
         1 => 0xc001 | short(random) << 7,
         _ => 0xe001 | short(random) << 7,
-    }
-}
-
-/// Moves bit `from` of `value` to bit `to`.
-const fn bit(value: i32, from: u32, to: u32) -> u16 {
-    ((value >> from & 1) << to) as u16
-}
-
-/// The encoding with an offset of less than 256 bytes.
-pub fn with_offset(code: u16, offset: i32) -> u16 {
-    let low = bit(offset, 3, 4) | bit(offset, 2, 3) | bit(offset, 5, 2);
-    if code >> 13 == 5 {
-        // offset[11|4|9:8|10|6|7|3:1|5]
-        code | bit(offset, 11, 12)
-            | bit(offset, 4, 11)
-            | bit(offset, 9, 10)
-            | bit(offset, 8, 9)
-            | bit(offset, 10, 8)
-            | bit(offset, 6, 7)
-            | bit(offset, 7, 6)
-            | bit(offset, 3, 5)
-            | bit(offset, 2, 4)
-            | bit(offset, 1, 3)
-            | bit(offset, 5, 2)
-    } else {
-        // offset[8|4:3] and offset[7:6|2:1|5]
-        code | bit(offset, 8, 12)
-            | bit(offset, 4, 11)
-            | bit(offset, 3, 10)
-            | bit(offset, 7, 6)
-            | bit(offset, 6, 5)
-            | low & 0x4
-            | bit(offset, 2, 4)
-            | bit(offset, 1, 3)
     }
 }

@@ -1,6 +1,6 @@
 //! F, D, Zfh and Zfa.
 
-use super::{Item, destination, source};
+use super::item::{Item, destination, source};
 use crate::assembler::r;
 use crate::random::Random;
 

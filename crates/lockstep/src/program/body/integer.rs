@@ -1,6 +1,6 @@
 //! Integer instructions: I, M, Zba, Zbb, Zbc, Zbs, Zbkb, Zbkx, Zicond, Zimop, and the hints of Zihintntl and Zicbop.
 
-use super::{Item, destination, source};
+use super::item::{Item, destination, source};
 use crate::assembler::{C_NOP, i, lui, r};
 use crate::random::Random;
 

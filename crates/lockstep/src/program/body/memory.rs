@@ -1,7 +1,8 @@
 //! Loads and stores of all kinds, through the bases.
 
-use super::{Item, Mode, TEMPORARY, destination, source};
+use super::item::{Item, TEMPORARY, destination, source};
 use crate::assembler::{addi, i, r, s};
+use crate::program::setting::Mode;
 use crate::program::state::{BASES, REACH};
 use crate::random::Random;
 

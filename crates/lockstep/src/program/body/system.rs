@@ -1,10 +1,12 @@
 //! CSRs, privileged instructions, fences, interrupts, returns, jumps into the void.
 
-use super::{Item, Mode, State, TEMPORARY, destination, source};
+use super::item::{Item, TEMPORARY, destination, source};
 use crate::assembler::{ECALL, MRET, SRET, addi, auipc, csr as csr_word, jalr, lui};
 use crate::csr;
 use crate::layout;
+use crate::program::setting::Mode;
 use crate::program::state::BASES;
+use crate::program::state::State;
 use crate::random::Random;
 
 /// CSRs that are only read, or whose writes must trap.

@@ -2,7 +2,7 @@
 //!
 //! A WFI that nothing ends is ended by M-mode's timer, which the harness sets far ahead.
 
-use super::{Item, TEMPORARY, destination};
+use super::item::{Item, TEMPORARY, destination};
 use crate::assembler::{addi, b, csr as csr_word, csrw, i, r};
 use crate::csr;
 use crate::program::state::BASES;

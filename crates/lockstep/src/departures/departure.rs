@@ -1,0 +1,42 @@
+//! Form of a known departure, and those that two implementations share.
+
+use super::seen::Seen;
+use crate::csr;
+
+/// A known departure.
+#[derive(Debug, Clone, Copy)]
+pub struct Departure {
+    /// Behaviour in a few words.
+    pub name: &'static str,
+    /// Requirement of the specification, with its section.
+    pub section: &'static str,
+    /// True if everything after it may differ too.
+    pub misleads: bool,
+    /// Tests whether a difference is this departure.
+    pub explains: fn(&Seen<'_>) -> bool,
+}
+
+/// Choice of an implementation: the longest wait of a WRS.NTO that traps at last.
+pub(super) const RESERVATION_WAIT: Departure = Departure {
+    name: "WRS.NTO traps at once where it may not wait for long",
+    section: "a choice: unprivileged specification, \"Zawrs\": a bounded time, which may be zero",
+    misleads: true,
+    explains: |seen| {
+        seen.only_theirs(|cause, instruction| {
+            matches!(cause, 2 | 22) && instruction.is_reservation_wait()
+        })
+    },
+};
+
+/// Deadline computed from the time: a program that was interrupted between the two writes of a comparison leaves one.
+pub(super) const DEADLINE: Departure = Departure {
+    name: "a deadline was computed from the time",
+    section: "a choice: unprivileged specification, \"Zicntr\": how much time an instruction takes",
+    misleads: false,
+    explains: |seen| {
+        let is_deadline = |value: u64| value != 0 && value < 1 << 32;
+        matches!(seen.number(), Some(csr::STIMECMP | csr::VSTIMECMP))
+            && is_deadline(seen.difference.ours)
+            && is_deadline(seen.difference.theirs)
+    },
+};
