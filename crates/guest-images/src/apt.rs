@@ -160,7 +160,7 @@ impl Apt {
         fs::write(&path, source(&self.mirror, name)).map_err(at(&path))
     }
 
-    /// Whether the signed list that was fetched under the other name says that it is this release's.
+    /// Returns whether the signed list that was fetched under the other name says that it is this release's.
     fn is_list_of(&self, release: &str) -> Result<bool, ImagesError> {
         let signed = format!("_dists_{OTHER_NAME}_InRelease");
         for path in listed(&self.folder.join("lists"))? {
@@ -344,7 +344,7 @@ fn source(mirror: &str, name: &str) -> String {
     format!("deb [arch={ARCHITECTURE} signed-by={KEYRING}] {mirror} {name} main\n")
 }
 
-/// Whether a Release file is that of the release with this code name.
+/// Returns whether a Release file is that of the release with this code name.
 fn is_of(text: &str, release: &str) -> bool {
     let mut names = text
         .lines()
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_that_is_being_changed_leaves_the_last_list_in_use() {
+    fn changing_mirror_keeps_last_list() {
         assert_eq!(newest_or_last(Ok(()), || false).unwrap(), List::Newest);
         assert_eq!(newest_or_last(Err(failed()), || true).unwrap(), List::Last);
         assert!(newest_or_last(Err(failed()), || false).is_err());
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_known_by_its_code_name() {
+    fn list_is_known_by_code_name() {
         let text = "Origin: Debian\nSuite: stable\nCodename: trixie\nCodename: forky\n";
         assert!(is_of(text, "trixie"));
         assert!(!is_of(text, "forky"));

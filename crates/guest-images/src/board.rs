@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// How many file systems it has.
 const PARTS: u64 = 4;
-/// What is looked at together whether it is zeros, of which no copy is made.
+/// Size of the pieces that are tested for zeros, of which no copy is made.
 const CHUNK: usize = 64 << 10;
 
 /// The folder `board`.

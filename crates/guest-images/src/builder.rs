@@ -16,7 +16,7 @@ pub(crate) struct Builder<'a> {
     pub initrd: &'a Path,
     /// Its disks, and whether what it writes to them is kept.
     pub disks: &'a [(&'a Path, bool)],
-    /// What its command line says besides.
+    /// Further words of its command line.
     pub words: &'a str,
 }
 

@@ -8,14 +8,14 @@ use std::hash::{DefaultHasher, Hash};
 
 /// The packages: the compiler with what it needs to link.
 const PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
-/// What is of no use to a compiler.
+/// Folders that are of no use to a compiler.
 const LEFT_OUT: [&str; 4] = [
     "usr/share/doc",
     "usr/share/man",
     "usr/share/locale",
     "usr/share/info",
 ];
-/// What the disk is.
+/// Form of the disk.
 const FORM: disk::Form = disk::Form {
     label: "compiler",
     size: "512M",

@@ -19,7 +19,7 @@ const BUILD: &str = include_str!("../../../guests/database-build");
 const PACKAGES: [&str; 3] = ["busybox-static", "mariadb-server-core", "mariadb-client"];
 /// The programs.
 const PROGRAMS: [&str; 2] = ["usr/sbin/mariadbd", "usr/bin/mariadb"];
-/// What the server reads besides. The folder is that of one package or another.
+/// Further files that the server reads. The folder is that of one package or another.
 const TABLES: [&str; 2] = [
     "mariadb_system_tables.sql",
     "mariadb_system_tables_data.sql",
@@ -30,7 +30,7 @@ const SHARED: &str = "usr/share/mysql";
 const MODULES: [&str; 4] = ["virtio_mmio", "virtio_blk", "crc32c_generic", "ext4"];
 /// The rows of the table, as many as in the paper.
 const ROWS: u32 = 100_000;
-/// What the disk is.
+/// Form of the disk.
 const FORM: disk::Form = disk::Form {
     label: "database",
     size: "512M",

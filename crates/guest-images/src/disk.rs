@@ -18,7 +18,7 @@ const FOLDERS: [&str; 6] = ["dev", "etc", "proc", "sys", "tmp", "work"];
 pub(super) const TIME: &str = "1735689600";
 /// The seed of hashed folders, and what the identities of file systems end with.
 const HASH_SEED: &str = "70617274-6974-4120-8061-736820736565";
-/// What mke2fs would else take from the host: the features that Debian's kernel knows.
+/// Settings that mke2fs would else take from the host: the features that Debian's kernel knows.
 const CONFIGURATION: &str = "[defaults]
 base_features = sparse_super,large_file,filetype,resize_inode,dir_index,ext_attr
 default_mntopts = acl,user_xattr
@@ -34,7 +34,7 @@ small = {
 }
 ";
 
-/// What an image is to be.
+/// Form of an image.
 #[derive(Debug, Clone, Copy)]
 pub struct Form {
     /// The file system's label, of at most 16 bytes.
@@ -43,7 +43,7 @@ pub struct Form {
     pub size: &'static str,
 }
 
-/// What the guests' disk is.
+/// Form of the guests' disk.
 pub const GUESTS: Form = Form {
     label: "partita",
     size: "256M",
@@ -57,7 +57,7 @@ enum Entry {
     Link(String),
 }
 
-/// What is in an image, by its path without a leading slash: a folder comes before what is in it.
+/// Entry of an image, by its path without a leading slash: a folder comes before what is in it.
 type Entries = BTreeMap<String, Entry>;
 
 /// Makes the image `image` of the guests' disk from programs and their libraries. `work` is a folder that may be written
@@ -192,7 +192,7 @@ fn above(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What debugfs is to do.
+/// Commands for debugfs.
 fn commands(entries: &Entries) -> Result<String, ImagesError> {
     let mut script = String::new();
     for (name, entry) in entries {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_the_same_for_every_builder() {
+    fn image_is_same_for_every_builder() {
         let names = [
             "usr/bin/one",
             "usr/bin/two",
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_is_in_it_and_belongs_to_the_superuser() {
+    fn disk_holds_files_owned_by_superuser() {
         let files = folder(&["usr/bin/one", "etc/two"], 0o750, None);
         let work = tempfile::tempdir().unwrap();
         let image = work.path().join("image");
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_cannot_be_written_is_refused() {
+    fn unwritable_name_is_refused() {
         let files = folder(&["etc/a\"b"], 0o644, None);
         let work = tempfile::tempdir().unwrap();
         let image = work.path().join("image");

@@ -10,7 +10,7 @@ pub enum ImagesError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// A program could not be started.
@@ -18,7 +18,7 @@ pub enum ImagesError {
     Program {
         /// Which.
         program: &'static str,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
         /// The package that has it.
         package: &'static str,
@@ -47,7 +47,7 @@ pub enum ImagesError {
     /// A package lacks what it should have.
     #[error("{what} is not in the packages that were fetched")]
     Missing {
-        /// What.
+        /// The missing item.
         what: String,
     },
     /// A file of a package cannot be understood.
@@ -55,13 +55,13 @@ pub enum ImagesError {
     Malformed {
         /// Which.
         path: PathBuf,
-        /// What is the matter with it.
+        /// The problem.
         problem: String,
     },
     /// The guest that installs packages has not come to its end.
     #[error("the guest that makes a disk failed: {reason}")]
     Install {
-        /// What it said last.
+        /// Its last lines.
         reason: String,
     },
     /// The initial RAM disk.
@@ -77,7 +77,7 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> ImagesError + '_
     }
 }
 
-/// What is in a folder, in the order of the names: the host lists it in any.
+/// Entries of a folder, in the order of the names: the host lists it in any.
 pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>, ImagesError> {
     let entries = std::fs::read_dir(folder).map_err(at(folder))?;
     let paths = entries.map(|entry| Ok(entry.map_err(at(folder))?.path()));

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_was_cut_is_not_there_already() {
+    fn truncated_file_is_built_again() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::new(root.path());
         let place = root.path().join("debian");

@@ -14,7 +14,7 @@ use system::cache::Cache;
 
 /// The host's first process.
 const INIT: &str = include_str!("../../../guests/kvm-host");
-/// What is built, in the cache.
+/// Name of its folder in the cache.
 const FOLDER: &str = "kvm";
 /// The packages of its programs.
 const PACKAGES: [&str; 2] = ["busybox-static", "qemu-system-riscv"];

@@ -55,7 +55,7 @@ pub fn text(packages: &Packages) -> String {
     text
 }
 
-/// What makes apt prefer these versions wherever the archive has them.
+/// Preferences that make apt take these versions wherever the archive has them.
 pub fn preferences(packages: &Packages) -> String {
     let mut text = String::new();
     for (name, Package { version, .. }) in packages {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_as_it_is_written() {
+    fn list_is_read_as_written() {
         let packages = Packages::from([
             (
                 String::from("busybox-static"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_the_tree_has_what_guests_need() {
+    fn shipped_list_has_guests_packages() {
         let wanted = wanted();
         for name in ["busybox-static", "fio", "stress-ng", "rt-tests", "libc6"] {
             assert!(wanted.contains_key(name), "{name}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_and_a_forged_file_is_refused() {
+    fn differences_are_named_and_forgeries_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("fio_1%3a3.39-1_riscv64.deb");
         fs::write(&path, "content").unwrap();

@@ -20,7 +20,7 @@ pub(crate) trait Folder: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// What it is built from, apart from the packages: whoever changes it wants a new folder.
+    /// Hashes the inputs of the build, apart from the packages: a change of them wants a new folder.
     fn hash(&self, hasher: &mut DefaultHasher);
 
     /// The folders whose files it is made of.
@@ -37,7 +37,7 @@ pub(crate) trait Folder: Sync {
 pub(crate) struct Site<'a> {
     /// The folders that are built.
     pub(crate) folders: &'a Path,
-    /// What was fetched is kept here.
+    /// Folder of fetched packages.
     pub(crate) packages: &'a Path,
     /// Takes what is needed on the way.
     pub(crate) work: &'a Path,

@@ -91,14 +91,14 @@ const FILES: [(&str, &str); 6] = [
          [Install]\nWantedBy=multi-user.target\n",
     ),
 ];
-/// What the disk with the packages is.
+/// Form of the disk with the packages.
 const PACKAGES_DISK: disk::Form = disk::Form {
     label: "packages",
     size: "512M",
 };
 /// Bytes of the root file system.
 const SIZE: u64 = 2 << 30;
-/// What a file system is read and written in here, in bytes: blocks of zeros are left out.
+/// Size of the blocks in which a file system is copied, in bytes: blocks of zeros are left out.
 const BLOCK: usize = 4096;
 
 /// The folder `system`.
@@ -226,7 +226,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn a_copy_has_the_same_bytes_the_wanted_size_and_holes() {
+    fn copy_keeps_bytes_size_and_holes() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         let image = File::create(&from).unwrap();

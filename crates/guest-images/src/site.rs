@@ -9,7 +9,7 @@ use std::path::Path;
 use system::cache::Cache;
 use tempfile::TempDir;
 
-/// What its name begins with.
+/// Beginning of its name.
 const PREFIX: &str = "building-";
 
 /// A folder for what is needed on the way, removed when it is dropped and when a signal ends the process.
@@ -94,7 +94,7 @@ mod tests {
     const BUILDS: &str = "PARTITA_TEST_BUILDS";
 
     #[test]
-    fn nothing_is_left_by_those_that_were_ended_or_killed() {
+    fn ended_builders_leave_no_folder() {
         if let Some(root) = std::env::var_os(BUILDS) {
             let root = Path::new(&root);
             let work = WorkFolder::new(root).unwrap();
@@ -113,10 +113,7 @@ mod tests {
         };
         for (signal, remains) in [("-INT", 0), ("-TERM", 0), ("-KILL", 1)] {
             let mut builder = Command::new(std::env::current_exe().unwrap())
-                .args([
-                    "--exact",
-                    "site::tests::nothing_is_left_by_those_that_were_ended_or_killed",
-                ])
+                .args(["--exact", "site::tests::ended_builders_leave_no_folder"])
                 .env(BUILDS, root.path())
                 .stdout(std::process::Stdio::null())
                 .spawn()

@@ -1,4 +1,4 @@
-//! What a board boots to run a system.
+//! Files that a board boots to run a system.
 
 mod disk;
 
@@ -69,7 +69,7 @@ pub fn kernel_image(elf: &[u8]) -> Result<Vec<u8>, KernelError> {
     Ok(image)
 }
 
-/// What U-Boot reads (its doc/develop/distro.rst, section "Boot Configuration Files").
+/// Boot menu of U-Boot (its doc/develop/distro.rst, section "Boot Configuration Files").
 pub fn menu() -> String {
     format!(
         "default partita\nprompt 0\ntimeout 10\n\nlabel partita\n    kernel /{KERNEL}\n    initrd /{SYSTEM}\n"
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_linked_for_its_place_and_has_a_header_is_a_hypervisor() {
+    fn kernel_image_needs_address_and_header() {
         let mut bytes = vec![0x13; 80];
         bytes[56..60].copy_from_slice(b"RSC\x05");
         assert_eq!(kernel_image(&elf(ADDRESS, &bytes)).unwrap(), bytes);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_menu_names_both_files_from_the_root() {
+    fn menu_names_both_files_from_root() {
         let menu = menu();
         assert!(
             menu.contains("kernel /partita/hypervisor\n")

@@ -29,9 +29,9 @@ const REPORT: &str = "stats";
 /// A start from a checkpoint: the system boots once for many points, in the fast gear.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// What every VM's console has said when the checkpoint is taken.
+    /// Text that every VM's console has shown when the checkpoint is taken.
     pub text: String,
-    /// What is asked of the operator's prompt before anything is measured.
+    /// Commands for the operator's prompt before anything is measured.
     pub commands: Vec<String>,
     /// The part of the run that is measured from there on; without it, all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,9 +65,9 @@ pub enum CheckpointFailure {
         "{} never said `{text}`: {why}; name with --start-at what the consoles of all VMs say, or boot each run with --boot", .missing.join(" and ")
     )]
     NeverSaid {
-        /// Whose consoles.
+        /// VMs that never said the text.
         missing: Vec<String>,
-        /// What.
+        /// The text.
         text: String,
         /// Why no more is to come.
         why: String,
@@ -75,9 +75,9 @@ pub enum CheckpointFailure {
     /// The prompt did not do what it was asked to.
     #[error("the operator's prompt did not take `{command}`; it said: {said}")]
     Refused {
-        /// What was asked.
+        /// The request.
         command: String,
-        /// What it said.
+        /// Its answer.
         said: String,
     },
     /// The checkpoint.
@@ -85,7 +85,7 @@ pub enum CheckpointFailure {
     Checkpoint {
         /// Its file.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: CheckpointError,
     },
     /// A file.
@@ -93,7 +93,7 @@ pub enum CheckpointFailure {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// The profile.
@@ -126,7 +126,7 @@ pub struct Boot<'a> {
     pub hypervisor: &'a Path,
     /// The machine.
     pub chosen: Chosen,
-    /// What every VM that starts by itself says when it is up.
+    /// Text by which every VM that starts by itself says that it is up.
     pub text: &'a str,
     /// When it is given up.
     pub limit: Option<Duration>,
@@ -365,7 +365,7 @@ fn operate(
     })
 }
 
-/// What the prompt says when it has done what it was asked to: `share web 30` becomes `web: share 30`.
+/// Answer of the prompt to a command that was carried out: `share web 30` becomes `web: share 30`.
 fn answer(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     match &words[..] {

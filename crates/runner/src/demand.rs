@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const WFI: u64 = 0x1050_0073;
 const WRS_NTO: u64 = 0x00d0_0073;
 
-/// What a VM had and was due in a stretch of time, in cycles of a hart.
+/// Hart time that a VM got and was due in a stretch of time, in cycles of a hart.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Had {
     pub(crate) got: f64,
@@ -45,7 +45,7 @@ pub(crate) struct Entitled {
     pub(crate) share: f64,
 }
 
-/// What a vCPU does.
+/// State of a vCPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Doing {
     /// It is on a hart.
@@ -63,7 +63,7 @@ enum Doing {
 #[derive(Debug, Default)]
 struct OnHart {
     vmid: Option<u16>,
-    /// What the vCPU does if it leaves at the exit that is being handled.
+    /// State of the vCPU if it leaves at the exit that is being handled.
     left: Option<Doing>,
     /// The word that the hart waited for last.
     word: u64,
@@ -106,7 +106,7 @@ impl Demand {
         }
     }
 
-    /// What each VM had since this was asked last, up to `now` in cycles since reset.
+    /// Hart time of each VM since the last call, up to `now` in cycles since reset.
     pub(crate) fn take(&self, now: u64) -> Vec<Had> {
         let mut book = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         book.pass(now);
@@ -269,7 +269,7 @@ impl Book {
     }
 }
 
-/// What each is due of so many harts: in proportion to its share, no more than it can use, and what one cannot use is the others'.
+/// Hart time that is due to each of so many harts: in proportion to its share, no more than it can use, and what one cannot use is the others'.
 fn due(harts: f64, shares: &[f64], usable: &[f64]) -> Vec<f64> {
     let mut due = vec![0.0; shares.len()];
     let mut open: Vec<usize> = (0..shares.len())
@@ -294,7 +294,7 @@ fn due(harts: f64, shares: &[f64], usable: &[f64]) -> Vec<f64> {
     due
 }
 
-/// Whether a trap leads from a guest to the hypervisor.
+/// Returns whether a trap leads from a guest to the hypervisor.
 fn is_exit(from: Mode, to: Mode) -> bool {
     from.virtualized && !to.virtualized && to.privilege == Privilege::Supervisor
 }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_taken_off_its_hart_is_due_its_share() {
+    fn preempted_vcpu_is_due_its_share() {
         let mut demand = of_equal_shares([1, 1], 1);
         enter(&mut demand, 0, 0, 1);
         let interrupt = Happening::Interrupt {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_word_is_due_nothing_until_it_is_stored_to() {
+    fn word_waiter_is_due_nothing_before_store() {
         let mut demand = of_equal_shares([1, 1], 1);
         enter(&mut demand, 0, 0, 1);
         let waits = Happening::WaitForStore {

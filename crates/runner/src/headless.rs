@@ -42,7 +42,7 @@ impl Limits<'_> {
         }
     }
 
-    /// Whether a run that began at `begun` and stands at `now` in cycles is to be given up for the time that it takes.
+    /// Returns whether a run that began at `begun` and stands at `now` in cycles is to be given up for the time that it takes.
     pub fn reached(&self, now: u64, begun: Instant) -> bool {
         self.cycles.is_some_and(|cycles| now >= cycles)
             || self.time.is_some_and(|time| begun.elapsed() >= time)
@@ -64,7 +64,7 @@ pub struct Run {
     watcher: Option<Watcher>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Finished {
     /// The reports of the performance monitor and of the hardware monitor, and what went wrong.
@@ -226,7 +226,7 @@ impl Run {
         }
     }
 
-    /// What came of them so far.
+    /// Their accounts so far.
     pub fn waits(&self) -> Option<Storms> {
         self.watcher.as_ref().map(Watcher::storms)
     }
@@ -253,7 +253,7 @@ impl Run {
         self.console = console;
     }
 
-    /// What the workload counted of the VM that ran alone, and what went wrong.
+    /// Counts of the workload of the VM that ran alone, and its failures.
     pub fn finish_alone(mut self, stop: Stop) -> (Guests, Vec<String>) {
         self.close(stop);
         self.account.judge_alone()
@@ -320,7 +320,7 @@ mod tests {
     use system::Document;
 
     #[test]
-    fn a_systems_own_limit_is_machine_time_and_gives_way_to_one_of_the_hosts() {
+    fn host_time_limit_replaces_machine_limit() {
         let text = "harts = 1\nmemory = \"2 GiB\"\ntime-limit = \"3 s\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
                     kernel = \"image:debian/kernel\"\n";
         let document = Document::new(Path::new("a.toml"), String::from(text), &[]).unwrap();

@@ -22,7 +22,7 @@ use system::{System, Vm};
 const INIT: &str = include_str!("../../../guests/kvm-system");
 /// The host's kernel, among the built files.
 const KERNEL: &str = "debian/kernel";
-/// What the host says if something of its own fails.
+/// Line of the host about a failure of its own.
 const FAILED: &str = "partita-guest failed ";
 
 /// Why a system cannot be started under KVM.
@@ -45,7 +45,7 @@ pub enum KvmError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
 }
@@ -147,7 +147,7 @@ fn boot_host(system: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Kvm
     Ok(Run::boot(&setup, &chosen)?)
 }
 
-/// What the host is told of a VM, the one with this `index` (guests/kvm-system). `networks` are those of the VMs before it.
+/// Description of a VM for the host, the one with this `index` (guests/kvm-system). `networks` are those of the VMs before it.
 fn describe(
     vm: &Vm,
     index: usize,
@@ -190,7 +190,7 @@ mod tests {
     use system::{Document, System};
 
     #[test]
-    fn what_a_vm_is_not_told_of_is_hidden_under_kvm_too() {
+    fn hidden_extensions_stay_hidden_under_kvm() {
         let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 2\nmemory = \"64 MiB\"\nshare = 1\n\
                     kernel = \"image:debian/kernel\"\nhide = [\"zawrs\"]\n";
         let document = Document::new(std::path::Path::new("a.toml"), String::from(text), &[]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_on_one_network_meet_and_have_addresses_of_their_own() {
+    fn kvm_cards_share_networks_with_own_addresses() {
         let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"image:debian/kernel\"\n";
         let text = format!(
             "harts = 2\nmemory = \"1 GiB\"\n[vm.a]\n{vm}network = [\"lan\", \"wan\"]\n[vm.b]\n{vm}network = [\"wan\"]\n"

@@ -16,25 +16,25 @@ use system::System;
 use system::cache::Cache;
 use system::image::slots::Assignment;
 
-/// What the guest's last line begins with if its work is done as it should be.
+/// Beginning of the guest's last line if its work is done as it should be.
 const PASS: &str = "exerciser: PASS";
 /// The same if it is not.
 const FAIL: &str = "exerciser: FAIL";
 
-/// What a native run came to.
+/// Result of a native run.
 #[derive(Debug)]
 pub struct Native {
-    /// What the hardware monitor counted: in the steady window, where there is one.
+    /// Report of the hardware monitor: in the steady window, where there is one.
     pub hardware: Report,
-    /// What the workload said of itself.
+    /// Figures of the workload itself.
     pub guests: Guests,
-    /// What came of a kernel's waits for locks on the machine itself, on harts that have pause-loop exiting. Under KVM nobody watches.
+    /// Accounts of a kernel's waits for locks on the machine itself, on harts that have pause-loop exiting. Under KVM nobody watches.
     pub storms: Option<Storms>,
-    /// What went wrong, if anything did.
+    /// The failure, if there was one.
     pub failure: Option<NativeFailure>,
 }
 
-/// What went wrong with a native run.
+/// Failure of a native run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NativeFailure {
     /// It took longer than it may.
@@ -194,7 +194,7 @@ fn steady(
 }
 
 impl Native {
-    /// What a span came to of a run without our hypervisor, from a checkpoint on: of this VM's on the machine itself, or under KVM.
+    /// Result of a span of a run without our hypervisor, from a checkpoint on: of this VM's on the machine itself, or under KVM.
     pub(crate) fn of_span(
         boot: &Boot<'_>,
         system: &System,
@@ -223,7 +223,7 @@ impl Native {
         })
     }
 
-    /// What a run came to that ended by `stop`, with the line of `who` runs on the machine itself that says that it failed, if
+    /// Result of a run that ended by `stop`, with the line of `who` runs on the machine itself that says that it failed, if
     /// there was one.
     pub(crate) fn of(run: Run, stop: Stop, verdict: Option<String>, who: &str) -> Self {
         let hardware = run.machine.report();

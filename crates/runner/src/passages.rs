@@ -70,7 +70,7 @@ pub struct Row {
     pub cycles: [u64; 3],
 }
 
-/// What is known of a hart on its way.
+/// State of a hart between a trap and the return.
 #[derive(Debug, Clone, Default)]
 struct OnTheWay {
     /// Instructions and cycles at the beginning.
@@ -122,7 +122,7 @@ pub struct Passages {
 }
 
 impl Passages {
-    /// What was heard, by kind and cause.
+    /// Lengths by kind and cause.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let collection = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -287,7 +287,7 @@ impl Collection {
     }
 }
 
-/// Whether a trap leads from a guest to the hypervisor.
+/// Returns whether a trap leads from a guest to the hypervisor.
 fn is_exit(from: Mode, to: Mode) -> bool {
     from.virtualized && !to.virtualized && to.privilege == Privilege::Supervisor
 }
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_passage_is_told_by_the_vcpu_that_it_ends_in() {
+    fn passage_kind_follows_from_last_vcpu() {
         let rows = rows(&[
             leave(100, 1000, 1),
             enter(149, 1200, 1),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_no_part_of_a_passage() {
+    fn wait_is_no_part_of_passage() {
         let wait = |cycles| {
             let mode = Mode::HYPERVISOR;
             at(110, cycles, Happening::WaitForInterrupt { mode })
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_with_pauses_is_told_by_where_it_is() {
+    fn pause_wait_is_named_by_its_address() {
         let pause = |retired, cycles, pc| {
             let mode = Mode::HYPERVISOR;
             at(retired, cycles, Happening::Pause { mode, pc })
@@ -464,14 +464,14 @@ mod tests {
     }
 
     #[test]
-    fn under_shadow_tables_a_store_to_a_device_is_a_page_fault() {
+    fn device_store_under_shadow_tables_page_faults() {
         let store = |at| Exception::new(Cause::StorePage, at);
         assert_eq!(name(&store(VIRTIO.0 + QUEUE_NOTIFY)), "virtio notification");
         assert_eq!(name(&store(0x8000_0000)), "page fault");
     }
 
     #[test]
-    fn a_trap_to_the_firmware_on_the_way_belongs_to_the_passage() {
+    fn firmware_trap_belongs_to_passage() {
         let call = Happening::Exception {
             exception: Exception::new(Cause::CallFromSupervisor, 0),
             from: Mode::HYPERVISOR,

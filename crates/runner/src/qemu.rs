@@ -15,7 +15,7 @@ pub const PROGRAM: &str = "qemu-system-riscv64";
 pub const OLDEST_VERSION: (u32, u32) = (10, 0);
 /// Guest interrupt files a hart that its board has at most, and that a system gets which does not say.
 pub const GUEST_FILES: u32 = 7;
-/// What the harts have besides QEMU's own choice (which has H, Sstc, Svadu, Zawrs, Smaia and Ssaia).
+/// Extensions of the harts besides QEMU's own choice (which has H, Sstc, Svadu, Zawrs, Smaia and Ssaia).
 const CPU: &str = "rv64,svinval=on,svpbmt=on,sscofpmf=on";
 
 /// Why QEMU cannot be used.
@@ -66,7 +66,7 @@ pub fn check() -> Result<(), QemuError> {
     Ok(())
 }
 
-/// What QEMU boots.
+/// Files that QEMU boots.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
     /// OpenSBI's `fw_dynamic`.
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_network_is_qemus_own_with_its_ports() {
+    fn host_network_is_qemus_with_ports() {
         let host = HostNetwork {
             network: String::from("lan"),
             forwards: ["2222:22", "80:10.0.2.16:8080"]

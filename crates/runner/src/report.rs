@@ -1,4 +1,4 @@
-//! What a run was like: the monitor's last report, what the guests said of themselves, and how each
+//! Report of a run: the monitor's last report, the guests' own counts, and how each
 //! VM ended.
 
 mod collect;
@@ -42,7 +42,7 @@ pub struct Exits {
     pub cycles: u64,
 }
 
-/// What one hart did for one VM. Times are in the hart's cycles.
+/// Work of one hart for one VM. Times are in the hart's cycles.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Work {
     /// The hart.
@@ -103,20 +103,20 @@ impl Work {
 pub struct VmReport {
     /// Its name.
     pub name: String,
-    /// What it is doing.
+    /// Its state.
     pub state: &'static str,
     /// Why it ended.
     pub reason: &'static str,
     /// How often it was started again.
     pub restarts: u64,
-    /// What its kernel counted, if it said so.
+    /// Interrupts by its kernel's own count, if it reported one.
     pub guest_interrupts: Option<GuestInterrupts>,
-    /// What the harts did for it, by hart.
+    /// Work for it, by hart.
     pub work: Vec<Work>,
 }
 
 impl VmReport {
-    /// Whether it did what a VM should: it powered off, or was never started.
+    /// Returns whether it did what a VM should: it powered off, or was never started.
     pub fn is_orderly(&self) -> bool {
         self.reason == StopReason::PowerOff.name() || self.state == VmState::Defined.name()
     }

@@ -1,4 +1,4 @@
-//! Whether each VM has its share all the time: what it had of what it was due ([`crate::demand`]) in windows of 20 ms and of 200 ms.
+//! Fairness over short times: the part of its due that each VM got ([`crate::demand`]) in windows of 20 ms and of 200 ms.
 //!
 //! Who listens to the machine's events changes nothing.
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_could_use_a_hart_all_the_time_is_looked_at() {
+    fn only_always_runnable_vms_are_judged() {
         let mut windows = vec![vec![had(50.0, 50.0, 0.0), had(1.0, 50.0, 1.0)]; 10];
         windows[3] = vec![had(20.0, 50.0, 0.0), had(80.0, 50.0, 1.0)];
         let all = figures(&windows);

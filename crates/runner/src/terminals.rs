@@ -73,7 +73,7 @@ impl Users {
         }
     }
 
-    /// What went wrong, for people: answers that were wrong, and users who did not come to their end.
+    /// Failures, for people: answers that were wrong, and users who did not come to their end.
     pub fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         for (vm, records) in &self.vms {

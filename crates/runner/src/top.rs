@@ -1,4 +1,4 @@
-//! Who has the harts right now: counted from the machine's events while a system runs.
+//! Use of the harts right now: counted from the machine's events while a system runs.
 
 mod screen;
 
@@ -10,7 +10,7 @@ use machine::trace::{Event, Happening, Place, Sink};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What one vCPU, or one hart, has done since it was last asked.
+/// Work of one vCPU, or one hart, since the last call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Share {
     cycles: u64,
@@ -19,12 +19,12 @@ struct Share {
     spins: u64,
 }
 
-/// What a hart is doing.
+/// State of a hart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Present {
     /// The VMID, in a guest.
     guest: Option<u16>,
-    /// Whether it waits in the hypervisor.
+    /// True if it waits in the hypervisor.
     waits: bool,
     /// The last vCPU that it had.
     last: Option<u16>,

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use system::System;
 use system::image::{self, slots::Assignment};
 
-/// What an exerciser says before it works.
+/// Line of an exerciser before it works.
 const BEGINS: &str = "exerciser: harts=";
 /// The exercise that works for a time, and the word that says how long, in milliseconds.
 const WORK: &str = "exercise=work";
@@ -34,7 +34,7 @@ const SHARE_OF_THE_PROMPT: u64 = 50;
 /// A window of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// What each VM says when it begins its work.
+    /// Line of each VM that begins its work.
     pub text: String,
     /// How long the work of each takes at least, in milliseconds of machine time.
     pub milliseconds: u64,
@@ -178,7 +178,7 @@ struct End {
 struct Closed {
     /// The hypervisor's report there.
     to: Report,
-    /// What the machine had counted.
+    /// Counts of the machine.
     counted: machine::monitor::Report,
     passages: Vec<Row>,
 }
@@ -214,7 +214,7 @@ fn margins(milliseconds: u64) -> impl Iterator<Item = u64> {
         .filter(move |margin| 2 * margin <= milliseconds)
 }
 
-/// Whether each VM is in the state in which it was.
+/// Returns whether each VM is in the state in which it was.
 fn same_vms_run(before: &Report, after: &Report) -> bool {
     let states = |report: &Report| -> BTreeMap<String, &'static str> {
         let vms = report.vms.iter();
@@ -288,7 +288,7 @@ pub(crate) fn begin(
     Ok(first.unwrap_or(0))
 }
 
-/// What was counted between the reports of two copies. What the prompt took in the first copy, some ten thousand cycles, is in
+/// Difference of the reports of two copies. What the prompt took in the first copy, some ten thousand cycles, is in
 /// no history of the second. Where the first booked it on a hart on which the second booked less, a difference below zero counts as
 /// zero, and the hart's parts come to more than its time. The prompt's cycles are missing from what the hart did otherwise, so
 /// they are taken off the largest part, and the accounts close again.

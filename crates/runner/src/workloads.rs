@@ -1,12 +1,12 @@
-//! What is known of the guests' workloads: from what they say of themselves on their consoles, and from when they say it.
+//! Figures of the guests' workloads: from their lines on their consoles, and from when these come.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a line of the exerciser's `work` begins with.
+/// Beginning of a line of the exerciser's `work`.
 const EXERCISER: &str = "exerciser: work ";
-/// What a line of a Debian guest's first process begins with (guests/init).
+/// Beginning of a line of a Debian guest's first process (guests/init).
 const DEBIAN: &str = "partita-guest ";
 /// Most jobs of a VM that are followed at a time, and most whose times are kept: a guest may write what it likes.
 const MOST_OPEN: usize = 1 << 16;
@@ -14,7 +14,7 @@ const MOST_KEPT: usize = 1 << 20;
 /// So many jobs of a VM, the first ones, may have names.
 const MOST_NAMED: usize = 64;
 
-/// What one VM's workload counted. Nothing that it did not say is there.
+/// Figures of one VM's workload. Figures that it did not report are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct GuestFigures {
     /// Numbers by name; those of a distribution as `response-ns.p50`.
@@ -41,7 +41,7 @@ struct Jobs {
     last: Duration,
 }
 
-/// What the workloads of all VMs said, gathered line by line.
+/// Figures of the workloads of all VMs, gathered line by line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Guests {

@@ -1,4 +1,4 @@
-//! What the policies are claimed to do, each claim with the runs that show it: `experiments/policies.toml`.
+//! Claims about the policies, each claim with the runs that show it: `experiments/policies.toml`.
 //!
 //! A [`Claims`] file names systems, the methods that are compared, and what must hold of their figures. [`plan`] makes the
 //! runs of it, [`fn@judge`] says what came out.
@@ -14,7 +14,7 @@ pub use read::{Bound, Claim, Claims, ClaimsError, Test, Where};
 use crate::laboratory::{Computer, Point};
 use std::path::Path;
 
-/// What an event's measure begins with.
+/// Beginning of an event's measure.
 const EVENT: &str = "events.";
 
 /// The runs of a claim: every method with every seed, the methods in their order.

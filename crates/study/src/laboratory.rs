@@ -32,7 +32,7 @@ pub use took::{Ahead, Timed, Took};
 use runner::measures::Figures;
 use serde::{Deserialize, Serialize};
 
-/// What came of one point.
+/// Outcome of one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Whether several runs came to the same figures, all of them: they are one run, made often.
+/// Returns whether several runs came to the same figures, all of them: they are one run, made often.
 pub fn is_one_run(entries: &[Entry]) -> bool {
     let mut figures = entries.iter().filter_map(|entry| entry.outcome.figures());
     let first = figures.next();

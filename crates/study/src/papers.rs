@@ -36,7 +36,7 @@ pub struct Papers {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Paper {
-    /// What it is about.
+    /// Its subject.
     pub title: String,
     /// The command that repeats it; without it, that is not built yet.
     #[serde(default)]
@@ -63,7 +63,7 @@ pub struct PaperClaim {
     /// How the paper came to it.
     #[serde(default)]
     pub kind: Kind,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// Its figure.
     pub figure: String,
@@ -91,13 +91,13 @@ pub struct Place {
     /// The method.
     #[serde(default)]
     pub method: Option<String>,
-    /// What a claim of the case, or an order, begins with.
+    /// Beginning of a claim of the case, or of an order.
     #[serde(default)]
     pub claim: Option<String>,
     /// An event whose cost is in the paper's table, and its condition.
     #[serde(default)]
     pub event: Option<[String; 2]>,
-    /// What a negative case begins with.
+    /// Beginning of a negative case.
     #[serde(default)]
     pub negative: Option<String>,
 }
@@ -109,11 +109,11 @@ pub struct Beside<'a> {
     pub paper: &'a str,
     /// How the paper came to it.
     pub kind: Kind,
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
     /// Its figure.
     pub figure: &'a str,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Place by place.
     pub found: Vec<Found>,

@@ -1,4 +1,4 @@
-//! What made a result: the command, its inputs, and when.
+//! Makers of a result: the command, its inputs, and the time.
 
 use crate::drawing::Page;
 use crate::laboratory::Entry;
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_can_be_given_to_a_shell_again() {
+    fn command_survives_shell_quoting() {
         for (word, shown) in [
             ("partita", "partita"),
             ("spin=wapd,rslp", "spin=wapd,rslp"),

@@ -24,19 +24,19 @@ pub struct Kept {
     pub form: u32,
     /// The words after `partita` that make it anew.
     pub command: Vec<String>,
-    /// What made it.
+    /// Its makers.
     pub made: Made,
-    /// What came out.
+    /// Its content.
     pub content: Content,
 }
 
-/// What made a result.
+/// Makers of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Made {
     /// How it was made, in words.
     pub how: String,
-    /// Whether the runs were shorter than the full ones.
+    /// True if the runs were shorter than the full ones.
     pub quick: bool,
     /// How many runs.
     pub runs: usize,
@@ -44,7 +44,7 @@ pub struct Made {
     pub files: BTreeMap<String, Vec<Fingerprint>>,
 }
 
-/// What came out.
+/// Its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
@@ -52,11 +52,11 @@ pub enum Content {
     Paper(Box<Judgement>),
     /// Of claims.
     Claims {
-        /// What they are about.
+        /// Their subject.
         title: String,
         /// The claims.
         claims: Vec<Judged>,
-        /// What they were corrected for.
+        /// Their correction for multiple comparisons.
         below: String,
     },
 }
@@ -69,7 +69,7 @@ pub enum ResultsError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// A result that is none.
@@ -77,7 +77,7 @@ pub enum ResultsError {
     Form {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: String,
     },
 }
@@ -117,7 +117,7 @@ impl Made {
         format!("{how} {runs} runs.{length} Made by: {}.", self.files())
     }
 
-    /// What made it: each file with the first digits of its fingerprint.
+    /// Its makers: each file with the first digits of its fingerprint.
     fn files(&self) -> String {
         let files = self.files.iter().map(|(what, prints)| {
             let prints: Vec<&str> = prints.iter().map(Fingerprint::short).collect();
@@ -127,7 +127,7 @@ impl Made {
     }
 }
 
-/// What is said of shorter runs.
+/// Sentence about shorter runs.
 const SHORTER: &str =
     "From shorter runs (`--quick`): figures near an edge may turn in the full ones.";
 
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_follows_from_its_file_alone_and_a_stale_one_is_found() {
+    fn stale_pages_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let (file, page) = places(folder.path(), "one");
         std::fs::write(&file, kept().text()).unwrap();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_of_the_tree_are_those_of_their_files() {
+    fn shipped_pages_match_their_files() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
         let stale: Vec<PathBuf> = stale(&folder)
             .unwrap()

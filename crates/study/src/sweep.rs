@@ -50,12 +50,12 @@ pub fn quantities(over: &Variation) -> Result<Vec<f64>, String> {
     })
 }
 
-/// Whether a key of the system file takes a time.
+/// Returns whether a key of the system file takes a time.
 fn is_time(key: &str) -> bool {
     ["time-slice", "reservation-limit", "time-limit"].contains(&key)
 }
 
-/// Whether a key of the system file takes a size.
+/// Returns whether a key of the system file takes a size.
 fn is_size(key: &str) -> bool {
     key == "memory" || key.ends_with(".memory") && !key.starts_with("profile.")
 }
@@ -80,7 +80,7 @@ pub struct Turn {
     pub from: f64,
     /// The next value at which the other is.
     pub to: f64,
-    /// Whether the combination has more from there on.
+    /// True if the combination has more from there on.
     pub rises: bool,
 }
 
@@ -99,7 +99,7 @@ impl Sweep {
         }
     }
 
-    /// What is decided at each value, by a measure: each other combination beside the first, all of them and all values
+    /// Verdicts at each value, by a measure: each other combination beside the first, all of them and all values
     /// together.
     pub fn answers(&self, measure: &str) -> Vec<Vec<(f64, Answer)>> {
         let rows = self.steps.first().map_or(0, |(_, first)| first.rows.len());
@@ -203,7 +203,7 @@ impl Sweep {
         table
     }
 
-    /// What the turns are, in words.
+    /// Describes the turns.
     pub fn conclusion(&self, measure: &str) -> String {
         let turns = self.turns(measure);
         let rows = self.steps.first().map_or(0, |(_, first)| first.rows.len());
@@ -266,7 +266,7 @@ impl Sweep {
         text
     }
 
-    /// What the intervals of these measures mean, in words.
+    /// Explains the intervals of these measures.
     pub fn legend(&self, measures: &[&str]) -> String {
         let name = |(value, _): &(f64, Comparison)| format!("{}={value} ", self.key);
         let names: Vec<String> = self.steps.iter().map(name).collect();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn without_runs_and_from_one_start_phase_nothing_is_concluded() {
+    fn nothing_follows_from_one_phase() {
         let mut lost = sweep(|_| 1.5);
         for (_, comparison) in &mut lost.steps {
             for row in &mut comparison.rows {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_sizes_are_swept_as_they_are_written() {
+    fn times_and_sizes_sweep_as_written() {
         let read = |text: &str| quantities(&Variation::parse(text).unwrap());
         assert_eq!(read("time-slice=1ms,5ms"), Ok(vec![1.0, 5.0]));
         assert_eq!(read("time-slice=\"500 us\",\"2 ms\""), Ok(vec![0.5, 2.0]));

@@ -10,7 +10,7 @@ const FIRST: u32 = 2048;
 /// The kind of EFI's system partition (UEFI, section 5.2.2), and the mark of a partition that is booted from, which U-Boot looks for.
 const SYSTEM_PARTITION: u8 = 0xef;
 const BOOTED: u8 = 0x80;
-/// What is free on the disk beside the files: a user adds to them without making another.
+/// Free bytes on the disk beside the files: a user adds to them without making another.
 const ROOM: u64 = 32 << 20;
 /// The same files make the same disk.
 const IDENTITY: u32 = 0x5061_7274;
@@ -76,7 +76,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn a_disks_head_has_one_partition_behind_it() {
+    fn partition_table_names_one_partition() {
         let head = head(96 << 20);
         assert_eq!(head.len(), 1 << 20);
         assert_eq!(
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_are_on_the_disk_and_the_disk_is_the_same_each_time() {
+    fn disk_holds_files_and_is_reproducible() {
         let large = vec![0x5a; 5 << 20];
         let files: [File<'_>; 3] = [
             ("partita/system", &large),

@@ -20,7 +20,7 @@ use system::cache::Cache;
 use system::image::slots::Device;
 use system::{Disk, System};
 
-/// What is shifted at the beginning of a run, and means nothing for what is measured.
+/// Shifts at the beginning of a run that mean nothing for the measures.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shift {
@@ -29,33 +29,33 @@ pub struct Shift {
     /// For how long each hart is held up once all VMs work, in nanoseconds of machine time: so slices end at other times. The
     /// steady window begins afterwards.
     pub harts: Vec<u64>,
-    /// Whether the VMs are numbered, and laid in memory, from the last to the first.
+    /// True if the VMs are numbered, and laid in memory, from the last to the first.
     pub reversed: bool,
 }
 
 /// Nanoseconds in a second.
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// What may be chosen about the machine.
+/// Choices about the machine.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
-    /// What instructions and devices cost. Without it, every instruction takes a cycle and devices take no time.
+    /// Costs of instructions and devices. Without it, every instruction takes a cycle and devices take no time.
     pub profile: Option<Profile>,
-    /// What everything random follows from.
+    /// Seed of everything random.
     pub seed: u64,
     /// The command line of what is booted. The hypervisor needs none.
     pub command_line: String,
-    /// Whether the machine looks for fences that software leaves out, which is slow.
+    /// True if the machine looks for fences that software leaves out, which is slow.
     pub check_translations: bool,
     /// Machine time before that, which is a boot that is not to be checked. If there is any, instructions cost nothing but themselves, before and
     /// afterwards.
     pub check_after: Duration,
-    /// Whether instructions cost nothing but themselves for the present, as before a checkpoint that is to be measured from.
+    /// True if instructions cost nothing but themselves for the present, as before a checkpoint that is to be measured from.
     /// What software sees of the machine is the profile's, and so are its devices.
     pub fast: bool,
-    /// What is shifted at the beginning.
+    /// Shifts at the beginning.
     pub shift: Shift,
-    /// Whether the passages through the hypervisor are counted in a steady window.
+    /// True if the passages through the hypervisor are counted in a steady window.
     pub passages: bool,
 }
 

@@ -85,7 +85,7 @@ mod tests {
     use system::{Document, System};
 
     #[test]
-    fn a_kept_disk_has_one_writer_whatever_the_computer() {
+    fn kept_disk_has_one_writer() {
         let folder = tempfile::tempdir().unwrap();
         let kept = folder.path().join("kept.raw");
         std::fs::write(&kept, vec![0; 4096]).unwrap();

@@ -21,7 +21,7 @@ pub enum ComputerError {
     NotFirmware {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its description.
         error: firmware::NotFirmware,
     },
     /// The profile.
@@ -35,7 +35,7 @@ pub enum ComputerError {
     Disk {
         /// The key of its table in the system file.
         key: String,
-        /// What is the matter.
+        /// The problem.
         error: DiskError,
     },
     /// A checkpoint of another system, or a disk that has changed since.
@@ -46,7 +46,7 @@ pub enum ComputerError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// The host's system refuses something.

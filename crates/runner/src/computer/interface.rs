@@ -10,7 +10,7 @@ use system::System;
 use system::cache::Cache;
 use system::image::slots::Assignment;
 
-/// What a computer is to boot.
+/// Inputs of a boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup<'a> {
     /// The system.
@@ -43,11 +43,11 @@ pub trait Computer: Debug {
 /// How a computer ended.
 #[derive(Debug, Clone, Default)]
 pub struct End {
-    /// What is wrong with it, for people.
+    /// The failure, for people.
     pub failure: Option<String>,
-    /// What the hardware monitor counted, on the machine.
+    /// Report of the machine's hardware monitor.
     pub monitor: Option<Monitor>,
-    /// What came of the pause-loop exits, on a machine that has them.
+    /// Accounts of the pause-loop exits, on a machine that has them.
     pub storms: Option<Storms>,
     /// Those who sat at the guests' terminals, on the machine.
     pub users: Option<Users>,
@@ -69,7 +69,7 @@ pub const POWER_OFF_KEYS: &[u8] = b"\x1dq";
 /// How long an orderly end may take before the computer is switched off.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// Who attends to a run, and for how long.
+/// Attendance at a run: keys, a person, a time limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attendance {
     /// Keys may come at any time, until [`Computer::close_keys`].
@@ -83,10 +83,10 @@ pub struct Attendance {
     pub time_limit: Option<Duration>,
 }
 
-/// What came over the console together.
+/// Bytes of the console that came together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// What; nothing at the end.
+    /// The bytes; empty at the end.
     pub bytes: Vec<u8>,
     /// When its last byte came, since the computer was switched on: machine time on the machine, else the host's.
     pub at: Duration,

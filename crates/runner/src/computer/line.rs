@@ -53,12 +53,12 @@ impl Keys {
         self.lock().open = false;
     }
 
-    /// Whether somebody might type some.
+    /// Returns whether somebody might type some.
     pub fn are_open(&self) -> bool {
         self.lock().open
     }
 
-    /// Whether none is waiting.
+    /// Returns whether none is waiting.
     pub fn are_none(&self) -> bool {
         self.lock().keys.is_empty()
     }

@@ -160,7 +160,7 @@ fn missing_fences(machine: &Machine) -> Option<String> {
     ))
 }
 
-/// What is wrong with an ending, for people.
+/// The failure of an ending, for people.
 pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
     match ending {
         Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker | Stop::Debugger => None,
@@ -176,7 +176,7 @@ pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
     }
 }
 
-/// What is wrong, with the state of the harts.
+/// The failure, with the state of the harts.
 fn describe(what: &str, machine: &Machine) -> String {
     let harts = machine.harts().iter().map(machine::hart::Hart::describe);
     let harts: Vec<String> = harts.collect();

@@ -1,4 +1,4 @@
-//! What events cost, what the hypervisor's own instructions take, and how often guests use their devices (paper 001).
+//! Costs of events, the hypervisor's own instructions, and uses of the guests' devices (paper 001).
 
 use super::inputs::{Inputs, ratio};
 use super::measure::{Better, Measure, measure};
@@ -223,7 +223,7 @@ fn passages_per_event(
     );
 }
 
-/// What was counted in the window, over the whole work and for each of its events.
+/// Counts in the window, over the whole work and for each of its events.
 fn per_event(count: u64, inputs: &Inputs<'_>, report: &Monitor) -> Option<f64> {
     let guests = inputs.guests;
     let events = guests.sum("events").or_else(|| guests.sum("reads"));
@@ -235,7 +235,7 @@ fn per_event(count: u64, inputs: &Inputs<'_>, report: &Monitor) -> Option<f64> {
     ratio(Some(part * of_work), events)
 }
 
-/// What the hypervisor's own monitor says of exits.
+/// Exits by the hypervisor's own monitor.
 fn exits(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) {
     put("hypervisor-memory", report.own_memory.map(|kib| kib as f64));
     let work = || report.vms.iter().flat_map(|vm| &vm.work);
@@ -260,7 +260,7 @@ fn exits(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) {
     );
 }
 
-/// What an event costs.
+/// Cost of an event.
 fn events(inputs: &Inputs<'_>, report: &Monitor, put: &mut impl FnMut(&str, Option<f64>)) {
     let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
     let instructions: u64 = report.harts.iter().map(|hart| hart.instructions).sum();
@@ -277,7 +277,7 @@ fn events(inputs: &Inputs<'_>, report: &Monitor, put: &mut impl FnMut(&str, Opti
     );
 }
 
-/// What the hypervisor's own instructions take, and how often the guests' devices are used. `native` says that HS mode is the guest's.
+/// Time of the hypervisor's own instructions, and uses of the guests' devices. `native` says that HS mode is the guest's.
 fn supervisor(report: &Monitor, native: bool, put: &mut impl FnMut(&str, Option<f64>)) {
     let of_mode = |mode: &str, event: Event| -> u64 {
         let counts = report.harts.iter().filter_map(|hart| hart.modes.get(mode));
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_costs_the_busy_part_of_the_work_over_their_number() {
+    fn event_cost_is_busy_time_per_event() {
         let lines = [WORK, "exerciser: work events=1000"];
         let figures = figures(&lines, &[], None);
         // Two million cycles, of which half were busy, for a thousand events.
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_event_is_repeated_a_read_is_one() {
+    fn reads_are_events_without_repetition() {
         let figures = figures(&[WORK], &[], None);
         assert_eq!(figures["event-cycles"], 1_000_000.0 / 80.0);
     }
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hypervisors_own_instructions_are_those_of_hs_mode() {
+    fn hypervisor_instructions_are_those_of_hs_mode() {
         let report = an_exit();
         let figures = figures(&[WORK], &[], Some(&report));
         assert_eq!(figures["hypervisor-time"], 8.0);

@@ -5,14 +5,14 @@ use crate::report::Report;
 use crate::storms::Storms;
 use crate::workloads::Guests;
 
-/// What a run reported.
+/// Reports of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// The hypervisor's performance monitor; a native run has none.
     pub report: Option<&'a Report>,
     /// The machine's hardware monitor; QEMU has none.
     pub hardware: Option<&'a machine::monitor::Report>,
-    /// What came of the pause-loop exits, on a machine that has them.
+    /// Accounts of the pause-loop exits, on a machine that has them.
     pub storms: Option<&'a Storms>,
     /// The passages through the hypervisor, where they were counted.
     pub passages: &'a [Row],

@@ -7,11 +7,11 @@ pub struct Measure {
     pub name: &'static str,
     /// The unit, empty for pure numbers.
     pub unit: &'static str,
-    /// What it means in one line.
+    /// Meaning in one line.
     pub line: &'static str,
     /// How it is computed, and where the papers define it.
     pub definition: &'static str,
-    /// Whether more of it is better, less of it, or neither.
+    /// Direction in which it is better, if there is one.
     pub better: Better,
 }
 

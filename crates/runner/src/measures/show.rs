@@ -19,7 +19,7 @@ pub fn show(figures: &Figures) -> Table {
     table
 }
 
-/// What a measure means; what there is, if there is no such measure.
+/// Explains a measure; lists the measures if there is no such one.
 pub fn explain(name: &str) -> Result<String, String> {
     let Some(measure) = find(name) else {
         let names: Vec<&str> = MEASURES.iter().map(|measure| measure.name).collect();

@@ -137,7 +137,7 @@ fn every_figure_has_a_definition() {
 }
 
 #[test]
-fn host_interrupts_are_those_that_hs_mode_took() {
+fn host_interrupts_are_those_of_hs_mode() {
     let traps = |causes: &[(&str, u64)]| {
         let causes = causes.iter().copied();
         causes
@@ -199,7 +199,7 @@ fn host_interrupts_are_those_that_hs_mode_took() {
 }
 
 #[test]
-fn a_guests_instruction_takes_its_basic_time_and_its_part_of_walks() {
+fn instruction_time_includes_part_of_walks() {
     // Two harts with one guest: half of it in each mode, on each of them.
     let counts = || {
         let events = [
@@ -270,7 +270,7 @@ fn per_cent_of_native() {
 }
 
 #[test]
-fn what_a_guest_writes_is_taken_for_what_it_is() {
+fn guest_lines_give_only_own_figures() {
     let mut guests = Guests::default();
     for line in [
         "exerciser: work ends=NaN elapsed-us=inf",
@@ -300,7 +300,7 @@ fn numbers_have_four_digits() {
 }
 
 #[test]
-fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
+fn debian_jobs_are_timed_by_their_lines() {
     let mut guests = Guests::default();
     let mut say = |seconds: u64, line: &str| {
         guests.line(
@@ -337,7 +337,7 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
 
 /// Jobs that one line ends and begins, in a part of the work.
 #[test]
-fn a_part_of_the_work_has_the_jobs_that_end_in_it() {
+fn part_counts_jobs_that_end_inside() {
     let mut guests = Guests::default();
     let say = |guests: &mut Guests, seconds: u64, line: &str| {
         let line = format!("partita-guest {line}");

@@ -4,12 +4,12 @@ use super::{GuestInterrupts, HartReport, Report, VmReport, Work, own_memory};
 use abi::monitor::{HartId, MonitorError, Reader, Record, VmId, WorkCounters};
 use std::collections::BTreeMap;
 
-/// What a guest's line for programs begins with.
+/// Beginning of a guest's line for programs.
 const GUEST_PREFIX: &str = "partita-guest ";
 
-/// What the exerciser's last line begins with if its exercise failed.
+/// Beginning of the exerciser's last line if its exercise failed.
 const EXERCISER_FAILED: &str = "exerciser: FAIL";
-/// What every line of the exerciser's begins with.
+/// Beginning of every line of the exerciser.
 const EXERCISER: &str = "exerciser: ";
 /// Most failures of guests that are kept: a guest may write what it likes.
 const MOST_FAILURES: usize = 100;
@@ -34,7 +34,7 @@ pub struct Collector {
     errors: Vec<MonitorError>,
     interrupts: BTreeMap<String, GuestInterrupts>,
     failures: Vec<String>,
-    /// What the exerciser of each VM said last.
+    /// Last line of each VM's exerciser.
     said: BTreeMap<String, String>,
     own_memory: Option<u64>,
 }
@@ -88,7 +88,7 @@ impl Collector {
         &self.errors
     }
 
-    /// What guests said that went wrong: a workload that failed, complaints of the kernel.
+    /// Failures that guests reported: a workload that failed, complaints of the kernel.
     pub fn failures(&self) -> &[String] {
         &self.failures
     }

@@ -84,7 +84,7 @@ impl Report {
         table
     }
 
-    /// What else happened to each VM's vCPUs.
+    /// Other events of each VM's vCPUs.
     fn events(&self) -> Table {
         let mut headings = vec![String::from("events")];
         headings.extend(self.vms.iter().map(|vm| vm.name.clone()));

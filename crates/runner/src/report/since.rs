@@ -1,10 +1,10 @@
-//! What a monitor counted between two of its reports.
+//! Difference of two reports of a monitor.
 
 use super::{Exits, HartReport, Report, VmReport, Work};
 use std::collections::BTreeMap;
 
 impl Report {
-    /// What was counted from an earlier report of the same run to this one. What VMs are doing is this one's.
+    /// Counts from an earlier report of the same run to this one. States of VMs are this one's.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let harts = self.harts.iter().map(|hart| {

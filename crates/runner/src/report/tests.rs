@@ -91,7 +91,7 @@ fn a_report_is_gathered() {
 }
 
 #[test]
-fn times_of_the_table_and_measures_are_reconciled() {
+fn table_and_measures_agree_on_waits() {
     let report = collected(&[]).report().unwrap();
     let whole: u64 = report.harts.iter().map(|hart| hart.elapsed).sum();
     let held: u64 = report
@@ -113,7 +113,7 @@ fn times_of_the_table_and_measures_are_reconciled() {
 }
 
 #[test]
-fn a_report_with_a_line_lost_is_none() {
+fn report_with_lost_line_is_none() {
     let mut collector = Collector::new();
     let text = console();
     for line in text.lines().filter(|line| !line.contains("cause=wfi")) {
@@ -133,7 +133,7 @@ fn a_guest_cannot_write_a_report() {
 }
 
 #[test]
-fn a_guest_cannot_fill_the_memory_with_failures() {
+fn guest_failures_take_bounded_memory() {
     let mut collector = Collector::new();
     for _ in 0..100_000 {
         collector.line(Some("web"), "exerciser: FAIL again");

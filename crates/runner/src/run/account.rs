@@ -1,4 +1,4 @@
-//! What is known of a run: what its console said, how its computer ended, and what follows from both.
+//! Account of a run: from its console's lines and its computer's end to its result.
 
 use super::console::Line;
 use crate::computer::End;
@@ -25,28 +25,28 @@ pub enum Ending {
     Interrupted,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
     /// The performance monitor's last report.
     pub report: Option<Report>,
-    /// What the hardware monitor counted, on the machine.
+    /// Report of the machine's hardware monitor.
     pub monitor: Option<Monitor>,
-    /// What came of the pause-loop exits, on a machine that has them.
+    /// Accounts of the pause-loop exits, on a machine that has them.
     pub storms: Option<Storms>,
     /// The passages through the hypervisor, where they were counted.
     pub passages: Vec<Row>,
-    /// What the guests' workloads said of themselves.
+    /// Figures of the guests' workloads.
     pub guests: Guests,
-    /// What went wrong, for people.
+    /// Failures, for people.
     pub failures: Vec<String>,
     /// The VMs that had not come to an end when the run did.
     pub unfinished: Vec<String>,
 }
 
-/// What is known of a run while it goes on.
+/// Account of a run that goes on.
 #[derive(Debug, Default)]
 pub struct Account {
     /// The VM that has the console at the start.
@@ -90,12 +90,12 @@ impl Account {
         self.collector.reports()
     }
 
-    /// Whether a VM has the console.
+    /// Returns whether a VM has the console.
     pub const fn has_focus(&self) -> bool {
         self.focus.is_some()
     }
 
-    /// Whether the hypervisor has said anything yet.
+    /// Returns whether the hypervisor has said anything yet.
     pub const fn hypervisor_spoke(&self) -> bool {
         self.hypervisor_spoke
     }
@@ -149,7 +149,7 @@ impl Account {
         }
     }
 
-    /// What the workload counted of a VM that ran alone, without a hypervisor, and what went wrong.
+    /// Counts of the workload of a VM that ran alone, without a hypervisor, and its failures.
     pub fn judge_alone(mut self) -> (Guests, Vec<String>) {
         self.failures
             .extend(self.collector.failures().iter().cloned());
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn leaving_by_the_escape_key_is_no_failure() {
+    fn escape_key_end_is_no_failure() {
         let left = account(&[&format!("[partita] {POWERS_OFF}")]).judge(Ending::Finished);
         assert_eq!(left.failures, Vec::<String>::new());
         assert_eq!(left.unfinished, ["web"]);

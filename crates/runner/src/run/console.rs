@@ -1,4 +1,4 @@
-//! What comes over the board's UART, taken apart into lines and passed on.
+//! Output of the board's UART, taken apart into lines and passed on.
 //!
 //! Guests' lines come as `[name] text`, the hypervisor's as `[partita] text`, the monitor's reports as
 //! they are. Before the hypervisor's first line the firmware speaks.
@@ -13,7 +13,7 @@ pub enum Line<'a> {
     Guest {
         /// The VM's name.
         vm: &'a str,
-        /// What it wrote.
+        /// Its text.
         text: &'a str,
     },
     /// The hypervisor, to people or to programs.
@@ -53,7 +53,7 @@ pub struct Relay {
     in_report: bool,
 }
 
-/// What the operator's prompt looks like, and how the first and the last line of a report go on behind [`PREFIX`].
+/// The operator's prompt, and how the first and the last line of a report go on behind [`PREFIX`].
 const PROMPT: &str = "partita> ";
 const BEGIN: &str = "begin";
 const END: &str = "end";
@@ -79,7 +79,7 @@ impl Relay {
         lines
     }
 
-    /// What is there of a line that has no end yet.
+    /// Beginning of a line without an end yet.
     pub fn begun(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.line)
     }
@@ -116,7 +116,7 @@ impl Relay {
         (out, lines)
     }
 
-    /// Whether the line is but the prompt, which comes back between the lines of a report and is of no use there.
+    /// Returns whether the line is but the prompt, which comes back between the lines of a report and is of no use there.
     fn is_idle_prompt(&self) -> bool {
         const LONGEST: usize = 40;
         let short = self.in_report && self.shown == 0 && self.line.len() <= LONGEST;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_between_the_lines_of_a_report_are_not_shown() {
+    fn prompts_within_reports_are_hidden() {
         let mut relay = Relay::new();
         let said = format!(
             "before\r\n{PREFIX}begin version=1\r\n\rpartita> \x1b[K\r\n{PREFIX}vm name=a\r\npartita> \r\n{PREFIX}end lines=2\r\n\rpartita> \x1b[K"
@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_come_out_whole_however_bytes_come_in(
+        fn lines_are_whole_for_any_pieces(
             lines in lines(),
             cuts in prop::collection::vec(1usize..9, 1..40),
         ) {

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Sender, channel};
 /// The keys that open the operator's prompt, and the one that ends a line there; an empty line leaves it.
 const OPEN: &[u8] = b"\x1dm";
 const ENTER: u8 = b'\r';
-/// What the prompt looks like.
+/// The prompt.
 const PROMPT: &str = "partita> ";
 /// Longest command.
 const LONGEST: usize = 200;
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_what_the_hypervisor_says_between_two_prompts() {
+    fn answer_lies_between_two_prompts() {
         let (answer, answered) = channel();
         let mut control = Control::default();
         let mut relay = Relay::new();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_answers_line_by_line_and_goes_with_its_run() {
+    fn socket_answers_lines_and_ends_with_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let take = |request: Request| {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{LineWriter, Write};
 use std::path::Path;
 
-/// What the file for the hypervisor's lines is called, and what the names of all end with.
+/// Name of the file for the hypervisor's lines, and the ending of all names.
 const HYPERVISOR: &str = "partita";
 const ENDING: &str = ".log";
 
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_line_goes_to_the_file_of_its_vm() {
+    fn lines_go_to_their_vms_files() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("logs");
         let mut logs = Logs::create(&place, ["web", "db"].into_iter(), Some("db")).unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// The escape key of a run's terminal: it and the key behind it are not for a guest.
 const ESCAPE: u8 = 0x1d;
-/// What prompts end with.
+/// Endings of prompts.
 const PROMPTS: [&str; 5] = ["# ", "$ ", "> ", ": ", "? "];
 /// How long a prompt must have been there; others may go on to speak above it.
 const PROMPT: Duration = Duration::from_millis(300);
@@ -22,7 +22,7 @@ pub(super) struct Script {
     ended: bool,
     /// When keys were typed last.
     typed: Instant,
-    /// What the console shows of a line that has no end yet, and since when.
+    /// Beginning of a line without an end yet, and since when it is shown.
     shown: String,
     since: Instant,
 }
@@ -87,7 +87,7 @@ impl Script {
             .collect()
     }
 
-    /// Whether everything has been typed and no more will come.
+    /// Returns whether everything has been typed and no more will come.
     pub(super) fn is_over(&self) -> bool {
         self.ended && self.waiting.is_empty()
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_wait_for_prompts_and_come_one_by_one() {
+    fn lines_are_typed_one_a_prompt() {
         let start = Instant::now();
         let after = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut script = Script::new(start);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_typed_while_a_guest_boots_in_silence() {
+    fn nothing_is_typed_during_silent_boot() {
         let start = Instant::now();
         let mut script = Script::new(start);
         script.take(b"echo one\n");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_sets_a_terminal_up_asks_for_nothing() {
+    fn terminal_setup_is_no_prompt() {
         let start = Instant::now();
         let mut script = Script::new(start);
         script.take(b"root\n");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_that_speak_all_the_time_keep_nobody_from_the_operators_prompt() {
+    fn talking_guests_leave_operator_prompt_free() {
         let start = Instant::now();
         let after = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut script = Script::new(start);

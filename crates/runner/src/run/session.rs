@@ -37,15 +37,15 @@ pub struct Options {
     pub time_limit: Option<Duration>,
     /// The hypervisor's ELF file.
     pub hypervisor: PathBuf,
-    /// Whether the firmware's lines are shown too.
+    /// True if the firmware's lines are shown too.
     pub verbose: bool,
-    /// Whether no line is shown at all, unless somebody is at the console.
+    /// True if no line is shown at all, unless somebody is at the console.
     pub quiet: bool,
     /// A folder for a file of each VM's lines.
     pub logs: Option<PathBuf>,
     /// A socket's file, at which programs can say what an operator says at the prompt.
     pub control: Option<PathBuf>,
-    /// What to run it on.
+    /// Computer to run it on.
     pub on: Kind,
 }
 
@@ -90,7 +90,7 @@ pub enum RunError {
     System(&'static str, #[source] std::io::Error),
 }
 
-/// What can happen during a run.
+/// Event of a run.
 enum Event {
     Console(Piece),
     Keys(Vec<u8>),
@@ -196,7 +196,7 @@ pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> 
 
 /// A run while it goes on.
 struct Session {
-    /// Whether the terminal has a console.
+    /// True if the terminal has a console.
     interactive: bool,
     logs: Option<Logs>,
     control: Control,

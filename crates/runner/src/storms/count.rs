@@ -1,4 +1,4 @@
-//! What came of the pause-loop exits of a run.
+//! Accounts of the pause-loop exits of a run.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Class {
 /// A wait in which a vCPU's pause loop exited at least once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// Whose, by its VMID.
+    /// VMID of the vCPU.
     pub vmid: u16,
     /// The physical address of the word.
     pub word: u64,
@@ -58,7 +58,7 @@ pub struct Wait {
     pub exits: u64,
 }
 
-/// What came of the pause-loop exits of a run.
+/// Accounts of the pause-loop exits of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storms {
     /// How many exits were of each class, in the order of [`Class::ALL`].
@@ -81,7 +81,7 @@ pub struct Storms {
     pub contended: u64,
     /// How long the locks were held at which a loop had exited, in nanoseconds.
     pub holds: Vec<u64>,
-    /// What each of these locks had, by the physical address of its word.
+    /// Accounts of these locks, by the physical address of its word.
     pub locks: BTreeMap<u64, Held>,
 }
 

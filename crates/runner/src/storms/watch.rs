@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The extension without which there is nothing to watch (docs/extensions.md).
 const PAUSE_LOOP_EXITING: &str = "xpartitaple";
 
-/// What runs on the machine.
+/// Software that runs on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runs {
     /// A hypervisor, ours or another, with virtual machines: what they wait for is watched.
@@ -66,7 +66,7 @@ impl Watcher {
         watch.contended_before = watch.locks.contended();
     }
 
-    /// What was seen so far; waits that go on count with the exits that they have had.
+    /// Accounts so far; waits that go on count with the exits that they have had.
     pub fn storms(&self) -> Storms {
         let watch = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut storms = watch.storms.clone();
@@ -119,7 +119,7 @@ impl Open {
     }
 }
 
-/// What is known of a hart.
+/// State of a hart.
 #[derive(Debug, Default)]
 struct OnHart {
     /// The vCPU that has it.
@@ -195,7 +195,7 @@ impl Watch {
         }
     }
 
-    /// Whether this is the mode of a kernel that runs by itself.
+    /// Returns whether this is the mode of a kernel that runs by itself.
     fn is_bare(&self, mode: Mode) -> bool {
         self.runs == Runs::Kernel && !mode.virtualized && mode.privilege == Privilege::Supervisor
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-/// What one user saw. Times are machine time in cycles.
+/// Record of one user. Times are machine time in cycles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// How long each answer took, in the order in which they came.
@@ -11,7 +11,7 @@ pub struct Record {
     pub first: Option<u64>,
     /// When the last answer was complete.
     pub last: u64,
-    /// Whether everything was done, and the user has left.
+    /// True if everything was done, and the user has left.
     pub left: bool,
     /// Answers that were not what they should have been, for people.
     pub wrong: Vec<String>,

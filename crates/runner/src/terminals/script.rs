@@ -1,13 +1,13 @@
-//! What a user types, and what must stand in the answer.
+//! Lines that a user types, and expected answers.
 
 use machine::device::Random;
 
-/// What the guest's shell says when it waits for a line (guests/init).
+/// Prompt of the guest's shell (guests/init).
 pub const SHELL: &str = "ready> ";
-/// What the guest's editor says when it waits for a line.
+/// Prompt of the guest's editor.
 pub const EDITOR: &str = "edit> ";
 
-/// Who waits for a line.
+/// Program that waits for a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prompt {
     /// The shell.
@@ -16,12 +16,12 @@ pub enum Prompt {
     Editor,
 }
 
-/// What is sent at once, and what the answer must contain.
+/// Keys that are sent at once, and the expected answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What is typed, with its line ends.
+    /// Keys, with their line ends.
     pub keys: String,
-    /// What must stand in the answer, beside the echo of the keys.
+    /// Expected answer, beside the echo of the keys.
     pub expected: Option<String>,
 }
 

@@ -29,7 +29,7 @@ fn typed(user: &mut dyn Console, now: u64) -> (u64, String) {
 }
 
 #[test]
-fn a_response_lasts_from_the_line_to_the_next_prompt() {
+fn response_lasts_from_line_to_prompt() {
     let mut users = Users::new(Clock::new(CLOCK, 10_000_000));
     let mut consoles = users.sit_down("one", habits(1, 2), 5);
     let user = consoles[0].as_mut();

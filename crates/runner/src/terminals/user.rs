@@ -13,7 +13,7 @@ const AGAIN: u64 = 100_000;
 /// Wrong answers that are told one by one.
 const MOST_WRONG: usize = 5;
 
-/// What the user is doing.
+/// State of the user.
 #[derive(Debug)]
 enum State {
     /// Waits for the first prompt, or has left.
@@ -36,7 +36,7 @@ pub struct User {
     state: State,
     /// Keys that the guest has not taken yet.
     keys: VecDeque<u8>,
-    /// What came since the last line was sent.
+    /// Output since the last line was sent.
     answer: Vec<u8>,
     record: Shared,
 }
@@ -58,7 +58,7 @@ impl User {
         }
     }
 
-    /// Who waits for a line, if the last that came is a prompt at the beginning of a line.
+    /// Program that waits for a line, if the last that came is a prompt at the beginning of a line.
     fn prompt(&self) -> Option<Prompt> {
         let at_end = |prompt: &str| {
             let before = self.answer.strip_suffix(prompt.as_bytes());

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trap_takes_what_has_arrived_at_its_file() {
+    fn trap_takes_messages_of_its_file() {
         let mut messages = Messages::default();
         messages.line(9, true, 100);
         let device = messages.arrive(1, InterruptFile::Guest(2), 100).unwrap();

@@ -1,4 +1,4 @@
-//! What the machine's events are called.
+//! Names of the machine's events.
 
 use machine::device::InterruptFile;
 

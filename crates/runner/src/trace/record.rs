@@ -11,12 +11,12 @@ use machine::trace::{Event, Happening, Place, Sink, WaitEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the mark of a pause loop's exit is called.
+/// Name of the mark of a pause loop's exit.
 pub const PAUSE_LOOP_EXIT: &str = "pause-loop exit";
 /// Two waits on one word with less than this between them are one spin, in nanoseconds: the time to look at the word.
 const LOOK: u64 = 20_000;
 
-/// What is known of a hart.
+/// State of a hart.
 #[derive(Debug, Default)]
 struct OnHart {
     /// The VMID of the vCPU that has it, and since when.
@@ -27,7 +27,7 @@ struct OnHart {
     idle: Option<u64>,
 }
 
-/// What is known of a vCPU's spin.
+/// State of a vCPU's spin.
 #[derive(Debug, Clone, Copy)]
 struct Spin {
     /// The physical address of the word.
@@ -35,9 +35,9 @@ struct Spin {
     start: u64,
     /// When it was last seen to wait.
     last: u64,
-    /// Whether it waits now.
+    /// True if it waits now.
     waiting: bool,
-    /// Who held the lock when it began, and how many waited for it then.
+    /// Holder of the lock when it began, and number of waiters then.
     holder: Option<u16>,
     waiters: usize,
 }
@@ -96,7 +96,7 @@ impl Recorder {
         record.sheet.begun
     }
 
-    /// What was heard, with everything that is open ended.
+    /// The timeline so far, with everything that is open ended.
     pub fn timeline(&self) -> Timeline {
         let mut record = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         record.finish();
@@ -193,7 +193,7 @@ impl Record {
         }
     }
 
-    /// Who has the hart.
+    /// VMID of the vCPU that has the hart.
     fn running(&self, hart: HartId) -> Option<Owner> {
         let (vmid, _) = self.harts.get(&hart.0)?.vcpu?;
         self.vcpus.get(usize::from(vmid).checked_sub(1)?).cloned()

@@ -1,4 +1,4 @@
-//! What is written down of a timeline: lanes within a window, as long as there is room.
+//! Lanes of a timeline that is being recorded: lanes within a window, as long as there is room.
 
 use super::{Flow, Kind, Lane, Mark, Owner, Slice, Window};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub(super) struct Sheet {
     pub(super) begun: Option<u64>,
     lanes: BTreeMap<Owner, Lane>,
     count: usize,
-    /// What found no room.
+    /// Count of what found no room.
     pub(super) lost: u64,
 }
 

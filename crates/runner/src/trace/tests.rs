@@ -66,7 +66,7 @@ fn story(timeline: &Timeline, owner: &Owner) -> Vec<(u64, u64, Kind)> {
 }
 
 #[test]
-fn dispatches_exits_and_spin_waits_are_told_apart() {
+fn dispatches_exits_and_spins_are_distinguished() {
     let mut recorder = recorder(1000);
     let wake = Happening::Wake { end: WaitEnd::Time };
     for event in [
@@ -141,7 +141,7 @@ fn a_timeline_has_an_end() {
 }
 
 #[test]
-fn a_lock_is_followed_from_hand_to_hand() {
+fn lock_is_followed_between_holders() {
     const WORD: u64 = 0x9000_0000;
     let mut recorder = recorder(1000);
     let word = |cycles, hart, value, stored| {
@@ -189,7 +189,7 @@ fn a_lock_is_followed_from_hand_to_hand() {
 }
 
 #[test]
-fn an_arrow_leads_from_a_device_to_its_handler() {
+fn arrow_leads_from_device_to_handler() {
     let mut recorder = recorder(1000);
     let device = |cycles, happening| Event {
         place: Place::Devices,
@@ -243,7 +243,7 @@ fn an_arrow_leads_from_a_device_to_its_handler() {
 
 /// Each exit of a pause loop is a mark, and a vCPU that leaves its hart at one waits for the loop's word.
 #[test]
-fn exits_of_pause_loops_are_marks_and_spins() {
+fn pause_loop_exits_are_marks_and_spins() {
     let mut recorder = recorder(1000);
     let pause = |cycles| {
         let happening = Happening::PauseLoop {

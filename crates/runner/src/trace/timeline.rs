@@ -1,6 +1,6 @@
 //! A timeline: lanes with slices and marks.
 
-/// What a slice is.
+/// Meaning of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A vCPU has a hart.
@@ -56,9 +56,9 @@ pub struct Slice {
     pub start: u64,
     /// When it ends.
     pub end: u64,
-    /// What it is.
+    /// Its description.
     pub kind: Kind,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// More about it, by name.
     pub details: Vec<(&'static str, String)>,
@@ -69,7 +69,7 @@ pub struct Slice {
 pub struct Mark {
     /// When, in nanoseconds of machine time.
     pub at: u64,
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// More about it, by name.
     pub details: Vec<(&'static str, String)>,
@@ -95,7 +95,7 @@ impl Flow {
     }
 }
 
-/// Whose a lane is.
+/// Owner of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// A vCPU: its VM and its number.
@@ -123,7 +123,7 @@ impl Owner {
 /// One lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lane {
-    /// Whose.
+    /// Its owner.
     pub owner: Owner,
     /// Its slices by their start; those of a lane nest or follow each other.
     pub slices: Vec<Slice>,

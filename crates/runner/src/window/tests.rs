@@ -1,4 +1,4 @@
-//! What closes a window, and that its accounts do.
+//! Tests of windows: what closes one, and that its accounts do.
 
 use super::*;
 use crate::report::{HartReport, VmReport};
@@ -42,7 +42,7 @@ fn report(harts: [(u64, u64, u64, u64); 2]) -> Report {
 }
 
 #[test]
-fn accounts_close_where_the_prompt_was_on_another_hart() {
+fn accounts_close_with_prompt_on_other_hart() {
     // The first copy's prompt took 30 cycles of hart 1, which its guest missed, and the scheduler took 15 there since.
     let from = report([(100, 80, 10, 10), (100, 60, 5, 35)]);
     let to = report([(300, 245, 10, 45), (300, 275, 5, 20)]);
@@ -59,7 +59,7 @@ fn accounts_close_where_the_prompt_was_on_another_hart() {
 }
 
 #[test]
-fn what_a_hart_did_before_the_window_is_left_out() {
+fn work_before_window_is_left_out() {
     // Hart 0 worked all the time. Hart 1 idled before and booked it within; below, it was with its guest.
     let from = report([(100_000, 90_000, 0, 10_000), (10, 0, 0, 10)]);
     let to = report([
@@ -85,14 +85,14 @@ fn what_a_hart_did_before_the_window_is_left_out() {
 }
 
 #[test]
-fn a_window_is_tried_to_be_closed_ever_nearer_to_the_end() {
+fn window_close_is_retried_towards_end() {
     assert_eq!(margins(8000).collect::<Vec<_>>(), [200, 100, 50, 25]);
     assert_eq!(margins(300).collect::<Vec<_>>(), [100, 50, 25]);
     assert_eq!(margins(101).collect::<Vec<_>>(), [50, 25]);
 }
 
 #[test]
-fn a_report_that_came_after_a_vm_had_ended_closes_no_window() {
+fn report_after_vms_end_closes_nothing() {
     let accounts = [(100, 80, 10, 10), (100, 60, 5, 35)];
     let (before, mut after) = (report(accounts), report(accounts));
     assert!(same_vms_run(&before, &after));
@@ -101,7 +101,7 @@ fn a_report_that_came_after_a_vm_had_ended_closes_no_window() {
 }
 
 #[test]
-fn the_last_end_at_which_all_vms_worked_closes_the_window() {
+fn last_end_with_all_working_closes() {
     let accounts = [(100, 80, 10, 10), (100, 60, 5, 35)];
     let from = report(accounts);
     let counted = || Machine::new(machine::Config::default()).unwrap().report();
@@ -151,7 +151,7 @@ fn window(lines: &[&str]) -> Option<Window> {
 }
 
 #[test]
-fn a_window_is_as_long_as_the_shortest_work_of_all_vms() {
+fn window_fits_shortest_work() {
     let long = "exercise=work duration-ms=2000 jobs=1";
     let found = window(&[long, "exercise=work duration-ms=500"]).unwrap();
     assert_eq!(found.milliseconds, 500);

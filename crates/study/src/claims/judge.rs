@@ -1,4 +1,4 @@
-//! What came out of a claim's runs.
+//! Result of a claim's runs.
 
 use super::{Bound, Claim, EVENT, Test};
 use crate::drawing::Page;
@@ -16,36 +16,36 @@ use std::fmt::Write;
 pub struct Judged {
     /// Its name.
     pub name: String,
-    /// What is claimed.
+    /// The claim.
     pub text: String,
     /// Each of its tests, for each method.
     pub findings: Vec<Finding>,
     /// Runs that failed, for people.
     pub failures: Vec<String>,
-    /// What is known about it.
+    /// Known facts about it.
     pub note: Option<String>,
-    /// What follows for the claim, together with all others that are asked for.
+    /// Verdict on the claim, together with all others that are asked for.
     pub verdict: Verdict,
 }
 
-/// What one test found for one method.
+/// Finding of one test for one method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was measured.
+    /// The measured quantity.
     pub figure: String,
     /// Of which method, perhaps beside which.
     pub method: String,
-    /// What it is, over the seeds; `None` where no run knows it.
+    /// Its value over the seeds; `None` where no run knows it.
     pub value: Option<Summary>,
-    /// What it must be.
+    /// Its bounds.
     pub wanted: String,
-    /// What the start phases say of it; `None` where nothing was measured.
+    /// Evidence of the start phases; `None` where nothing was measured.
     pub evidence: Option<Evidence>,
-    /// Whether it is, decided by itself.
+    /// Its verdict by itself.
     pub verdict: Verdict,
 }
 
-/// Whether a bound is kept.
+/// Verdict on a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -86,7 +86,7 @@ impl Verdict {
 }
 
 impl Judged {
-    /// What its findings come to: all of them must hold, so that its evidence is theirs together.
+    /// Evidence of all its findings: all of them must hold, so that its evidence is theirs together.
     fn evidence(&self) -> Option<Evidence> {
         let each = self.findings.iter().map(|finding| finding.evidence);
         let each = each.collect::<Option<Vec<Evidence>>>()?;
@@ -111,7 +111,7 @@ pub fn settle(claims: &mut [Judged]) -> usize {
     evidence.len()
 }
 
-/// What the runs of a claim show, which are those of [`super::plan`] in its order. [`settle`] says what follows.
+/// Findings of a claim from its runs, which are those of [`super::plan`] in its order. [`settle`] says what follows.
 pub fn judge(claim: &Claim, entries: &[Entry]) -> Judged {
     let each = (entries.len() / claim.methods.len().max(1)).max(1);
     let runs = |method: &str| -> &[Entry] {
@@ -197,7 +197,7 @@ fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Fi
     }
 }
 
-/// What values say of a test's bounds: each bound is a relation of its own, and all must hold.
+/// Evidence of values for a test's bounds: each bound is a relation of its own, and all must hold.
 fn bounds(test: &Test, values: &[f64]) -> Evidence {
     let of = |bound| Evidence::of_relation(values.iter().map(|value| is_kept(bound, *value)));
     Evidence::of_all(&test.bounds().map(of).collect::<Vec<_>>())

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claims {
-    /// What they are about.
+    /// Their subject.
     pub title: String,
     /// The claims in the order in which they are shown.
     #[serde(rename = "claim")]
@@ -23,7 +23,7 @@ pub struct Claims {
 pub struct Claim {
     /// By which it is asked for.
     pub name: String,
-    /// What is claimed.
+    /// The claim.
     pub text: String,
     /// The system file, beside the file of claims.
     pub system: String,
@@ -37,21 +37,21 @@ pub struct Claim {
     /// Changes to the system, each a `KEY=VALUE`.
     #[serde(default)]
     pub set: Vec<String>,
-    /// What is particular to the machine.
+    /// Settings for the machine alone.
     #[serde(default)]
     pub on_machine: Where,
-    /// What is particular to QEMU.
+    /// Settings for QEMU alone.
     #[serde(default)]
     pub on_qemu: Where,
-    /// What must hold.
+    /// Tests that must hold.
     #[serde(rename = "test")]
     pub tests: Vec<Test>,
-    /// What is known about a claim that does not come out.
+    /// Known facts about a claim that does not come out.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// What is particular to a computer.
+/// Settings for one computer alone.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Where {
@@ -67,7 +67,7 @@ pub struct Where {
     pub not: Option<String>,
 }
 
-/// What must hold of a figure: the sum of some measures, perhaps divided by the sum of others.
+/// Test of a figure: the sum of some measures, perhaps divided by the sum of others.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Test {
@@ -102,7 +102,7 @@ pub enum Bound {
 }
 
 impl Test {
-    /// What the median must keep to.
+    /// Bounds of the median.
     pub fn bounds(&self) -> impl Iterator<Item = Bound> {
         let least = self.at_least.map(Bound::AtLeast);
         least.into_iter().chain(self.at_most.map(Bound::AtMost))
@@ -126,7 +126,7 @@ pub enum ClaimsError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// It is no TOML, or has other keys than those known.
@@ -134,7 +134,7 @@ pub enum ClaimsError {
     Form {
         /// Which.
         path: PathBuf,
-        /// What is the matter, with its line.
+        /// The problem with its line.
         error: Box<toml::de::Error>,
     },
     /// A claim contradicts itself.
@@ -144,15 +144,15 @@ pub enum ClaimsError {
         path: PathBuf,
         /// Which claim.
         claim: String,
-        /// What is the matter.
+        /// The problem.
         message: String,
     },
     /// There is no claim of this name.
     #[error("there is no claim {name:?}; there are {known}")]
     NoSuchClaim {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// What there is.
+        /// The names that exist.
         known: String,
     },
 }
@@ -256,7 +256,7 @@ impl Claim {
     }
 }
 
-/// Whether a run may have this figure. One that no run has must not pass for an event that never happened.
+/// Returns whether a run may have this figure. One that no run has must not pass for an event that never happened.
 fn is_measured(name: &str) -> bool {
     match name.strip_prefix(EVENT) {
         Some(event) => Event::ALL.iter().any(|known| known.name() == event),

@@ -40,7 +40,7 @@ fn entry(point: Point, figures: &[(&str, f64)]) -> Entry {
 }
 
 #[test]
-fn every_method_runs_with_every_seed_and_what_is_particular() {
+fn every_method_runs_with_every_seed() {
     let computer = Computer::Machine { profile: None };
     let points = plan(&claim(), Path::new("folder"), &computer, 3);
     let changes: Vec<_> = points
@@ -64,7 +64,7 @@ fn every_method_runs_with_every_seed_and_what_is_particular() {
     assert_eq!(on_qemu[1].changes, ["harts=2", "harts=3", "spin=b"]);
 }
 
-/// What comes of start phases with these throughputs, a's and b's, decided by itself.
+/// Verdict on start phases with these throughputs, a's and b's, decided by itself.
 fn judged_by(etr: &[(f64, f64)]) -> Judged {
     let claim = claim();
     let computer = Computer::Machine { profile: None };
@@ -121,7 +121,7 @@ fn start_phases_are_held_to_the_bounds() {
 }
 
 #[test]
-fn an_interval_that_holds_the_bound_decides_nothing() {
+fn interval_around_bound_decides_nothing() {
     // On both sides, with a median that keeps to the bound and one that does not.
     for ratios in [
         [1.9, 2.0, 4.0, 4.0, 4.0, 4.0],
@@ -139,7 +139,7 @@ fn an_interval_that_holds_the_bound_decides_nothing() {
 }
 
 #[test]
-fn few_start_phases_and_one_run_made_often_are_refused() {
+fn few_phases_and_repeats_are_refused() {
     for count in 1..5 {
         let judged = judged_by(&phases(&vec![3.0; count]));
         let refused = Verdict::Refused {
@@ -159,7 +159,7 @@ fn few_start_phases_and_one_run_made_often_are_refused() {
 }
 
 #[test]
-fn claims_that_are_asked_for_together_are_decided_together() {
+fn claims_asked_together_are_decided_together() {
     let one = judged_by(&phases(&[3.0; 5]));
     let mut three = [one.clone(), one.clone(), one];
     assert_eq!(settle(&mut three), 3);
@@ -172,7 +172,7 @@ fn claims_that_are_asked_for_together_are_decided_together() {
 }
 
 #[test]
-fn what_nobody_measured_does_not_hold_and_failures_are_told() {
+fn unmeasured_claims_fail_and_failures_show() {
     let claim = claim();
     let computer = Computer::Machine { profile: None };
     let points = plan(&claim, Path::new("."), &computer, 1);
@@ -230,7 +230,7 @@ fn mistakes_name_the_claim_and_the_remedy() {
 }
 
 #[test]
-fn the_claims_that_come_with_the_command_can_be_read() {
+fn shipped_claims_can_be_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/policies.toml");
     let claims = Claims::read(&file).unwrap();
     let names: Vec<String> = claims.claims.iter().map(|one| one.name.clone()).collect();

@@ -14,7 +14,7 @@ const GUEST: &str = "guest.";
 /// A key of the machine's profile.
 const PROFILE: &str = "profile.";
 
-/// What [`expand`] knows, for people.
+/// Keys that [`expand`] knows, for people.
 pub const KEYS: &str = "vms (how many of the VMs run), vcpus (how many each VM has), guest.WORD (a word of the \
 exercisers' command lines, such as guest.think-us), profile.KEY (a key of the machine's profile, such as \
 profile.costs.trap), or any key of the system file";
@@ -32,7 +32,7 @@ pub enum ExpandError {
         key: String,
         /// The value.
         value: String,
-        /// What is the matter.
+        /// The problem.
         message: String,
     },
     /// The folder for profiles.
@@ -40,7 +40,7 @@ pub enum ExpandError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What is varied, and the combinations of it.
+//! Variations, and their combinations.
 
 use crate::laboratory::{Computer, Point};
 use serde::Serialize;
@@ -111,7 +111,7 @@ pub struct Combination {
 }
 
 impl Combination {
-    /// What tables call it.
+    /// Its name in tables.
     pub fn label(&self) -> String {
         match &self.values[..] {
             [] => String::from("as it is"),

@@ -1,4 +1,4 @@
-//! Who is best by a measure, and how sure that is.
+//! Ranking by a measure, and how sure it is.
 
 use super::row::Row;
 use crate::laboratory::Entry;
@@ -17,13 +17,13 @@ pub struct Ranking {
     pub order: Vec<String>,
     /// The best as a part of the next, start phase by start phase.
     pub lead: Option<Summary>,
-    /// What the start phases decide about the lead, together with all other pairs of rows.
+    /// Verdict of the start phases on the lead, together with all other pairs of rows.
     pub answer: Answer,
     /// How many pairs of rows that are: the best and the next are known from the runs alone.
     pub comparisons: usize,
     /// The smallest lead that counts, as a part.
     pub smallest: f64,
-    /// Whether the lead has no interval: it comes from one start phase, or from one run that was made often.
+    /// True if the lead has no interval: it comes from one start phase, or from one run that was made often.
     pub is_one_run: bool,
 }
 

@@ -26,12 +26,12 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// Why runs failed: seed and reason.
     pub failures: Vec<(u64, String)>,
-    /// Whether its start phases, of which there are several, agree in every figure: they were one run, made often.
+    /// True if its start phases, of which there are several, agree in every figure: they were one run, made often.
     pub alike: bool,
 }
 
 impl Row {
-    /// Whether the interval of one of its cells says anything: a single run, and one that was made often, has none.
+    /// Returns whether the interval of one of its cells says anything: a single run, and one that was made often, has none.
     pub fn has_spread(&self, summary: &Summary) -> bool {
         summary.count > 1 && !self.alike
     }

@@ -1,4 +1,4 @@
-//! What a comparison's runs say together.
+//! Comparison of combinations over all their runs.
 
 use super::Grid;
 use super::ranking::{self, Ranking};
@@ -21,7 +21,7 @@ pub struct Comparison {
     pub seeds: usize,
     /// The smallest effect that counts, as a part.
     pub smallest: f64,
-    /// Who is best by each measure of which more, or less, is better.
+    /// Rankings by each measure of which more, or less, is better.
     pub rankings: Vec<Ranking>,
 }
 
@@ -62,14 +62,14 @@ impl Comparison {
         cells.find(|cell| cell.measure == measure)
     }
 
-    /// Who is best by a measure, in a line.
+    /// Ranking by a measure, in a line.
     pub fn verdict(&self, measure: &str) -> Option<String> {
         let mut rankings = self.rankings.iter();
         let ranking = rankings.find(|ranking| ranking.measure == measure)?;
         Some(ranking.line())
     }
 
-    /// Whether a run failed.
+    /// Returns whether a run failed.
     pub fn has_failures(&self) -> bool {
         self.rows.iter().any(|row| !row.failures.is_empty())
     }

@@ -87,7 +87,7 @@ fn entry(point: Point, outcome: Outcome) -> Entry {
 }
 
 #[test]
-fn figures_are_condensed_and_compared_phase_by_phase() {
+fn figures_are_compared_phase_by_phase() {
     let grid = Grid::new(&varied(&["spin=wopd,wapd"]), 3, &Computer::Qemu).unwrap();
     let points = grid.points(Path::new("a.toml"), &[], &Computer::Qemu);
     // The second is twice the first in every phase, though the phases differ by more than that.
@@ -154,7 +154,7 @@ fn compared_within(
 }
 
 #[test]
-fn the_legend_is_as_sure_as_the_runs_that_finished() {
+fn legend_counts_finished_runs_only() {
     let legend = |comparison: Comparison| comparison.legend(&["etr"]);
     let none = legend(compared(3, |_, _| None));
     assert!(
@@ -182,7 +182,7 @@ fn the_legend_is_as_sure_as_the_runs_that_finished() {
 }
 
 #[test]
-fn start_phases_that_are_all_the_same_run_are_told() {
+fn identical_start_phases_are_reported() {
     let comparison = compared(4, |second, seed| {
         Some(if second { 2.0 } else { seed as f64 + 1.0 })
     });
@@ -206,7 +206,7 @@ fn start_phases_that_are_all_the_same_run_are_told() {
 }
 
 #[test]
-fn the_best_is_named_with_its_lead_over_the_next() {
+fn best_is_named_with_its_lead() {
     // More throughput is better; the second has a fifth more in every phase.
     let told = compared(6, |second, seed| {
         Some((seed + 1) as f64 * if second { 1.2 } else { 1.0 })
@@ -256,7 +256,7 @@ fn the_best_is_named_with_its_lead_over_the_next() {
 }
 
 #[test]
-fn the_best_of_three_is_told_from_all_pairs() {
+fn best_of_three_uses_all_pairs() {
     let compared = |seeds| {
         let grid = Grid::new(&varied(&["spin=rslp,wopd,wapd"]), seeds, &Computer::Qemu).unwrap();
         let points = grid.points(Path::new("a.toml"), &[], &Computer::Qemu);
@@ -283,7 +283,7 @@ fn the_best_of_three_is_told_from_all_pairs() {
 }
 
 #[test]
-fn each_exerciser_gets_a_phase_of_its_own() {
+fn each_exerciser_gets_own_phase() {
     let folder = tempfile::tempdir().unwrap();
     let system = folder.path().join("system.toml");
     std::fs::write(folder.path().join("kernel"), "").unwrap();

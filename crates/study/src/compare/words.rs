@@ -1,15 +1,15 @@
-//! What intervals of comparisons mean, and what they do not, in words.
+//! Explanations of intervals: what they mean, and what they do not.
 
 use super::{Comparison, Row};
 use crate::laboratory::statistics::{CONFIDENCE, Summary};
 
-/// What start phases reach, for people whose runs are all the same.
+/// Reach of start phases, for people whose runs are all the same.
 const WHAT_VARIES: &str = "A start phase reaches exercisers whose exercise is random and whose command line names no \
 seed= of its own, guests that go on from a checkpoint (--start-at TEXT), users at terminals, and disks whose profile has \
 a range of seek times. Choose one of these, or --seeds 1.";
 
 impl Comparison {
-    /// What the intervals of these measures mean, in words.
+    /// Explains the intervals of these measures.
     pub fn legend(&self, measures: &[&str]) -> String {
         legend(&[("", self)], measures)
     }
@@ -41,7 +41,7 @@ impl Comparison {
     }
 }
 
-/// What the intervals of these measures mean in several comparisons, each with what its rows' names begin with.
+/// Explains the intervals of these measures in several comparisons, each with the beginning of its rows' names.
 pub fn legend(comparisons: &[(&str, &Comparison)], measures: &[&str]) -> String {
     let all = || comparisons.iter().map(|(_, comparison)| *comparison);
     let finished: usize = all().map(Comparison::finished).sum();

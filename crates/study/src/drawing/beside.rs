@@ -16,7 +16,7 @@ const MOST: usize = 48;
 /// A ratio of the paper's, and ours: the median with the ends of its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// What it is of.
+    /// Its subject.
     pub name: String,
     /// The paper's.
     pub paper: f64,
@@ -24,7 +24,7 @@ pub struct Pair {
     pub ours: (f64, f64, f64),
 }
 
-/// What the colours of such a picture stand for.
+/// Legend of such a picture.
 pub fn beside_colours() -> Vec<(String, String)> {
     vec![
         (String::from("the paper"), colour(1)),

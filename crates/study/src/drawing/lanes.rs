@@ -19,7 +19,7 @@ const HOLDS: usize = 3;
 /// Hart 0's colour and so on; those above are left out.
 const HARTS: [usize; 5] = [0, 2, 6, 7, 5];
 
-/// What the colours of [`lanes`] stand for.
+/// Legend of [`lanes`].
 pub fn legend(timeline: &Timeline) -> Vec<(String, String)> {
     let harts = timeline.lanes.iter().filter_map(|lane| match lane.owner {
         Owner::Hart(number) => Some((format!("on hart {number}"), of_hart(number))),

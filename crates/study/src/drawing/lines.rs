@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it goes: place, value, and the ends of the value's interval.
     pub points: Vec<(f64, f64, f64, f64)>,
@@ -36,7 +36,7 @@ pub struct Band {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// What happens there.
+    /// Event there.
     pub word: String,
 }
 
@@ -72,7 +72,7 @@ impl Across {
         self.scale.at(value)
     }
 
-    /// What is written below: round values, or the values themselves where these lie by their logarithms.
+    /// Labels below: round values, or the values themselves where these lie by their logarithms.
     fn marks(&self, values: &[f64]) -> Vec<(f64, String)> {
         if !self.is_logarithmic {
             return self.scale.marks();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_band_reaches_from_one_value_to_the_next() {
+    fn band_spans_neighbouring_values() {
         let points = [1.0, 2.0, 3.0].map(|place| (place, place, place, place));
         let line = Line {
             name: String::from("a"),

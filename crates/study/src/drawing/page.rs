@@ -74,7 +74,7 @@ impl Page {
             &format!("<figure role=\"img\" aria-label=\"{description}\">\n{svg}</figure>\n");
     }
 
-    /// What the colours stand for.
+    /// Legend.
     pub fn legend(&mut self, names: &[String]) {
         self.text += "<div class=\"legend\">";
         for (index, name) in names.iter().enumerate() {
@@ -84,7 +84,7 @@ impl Page {
         self.text += "</div>\n";
     }
 
-    /// What these colours stand for: names and colours.
+    /// Legend: names and colours.
     pub fn colours(&mut self, colours: &[(String, String)]) {
         self.text += "<div class=\"legend\">";
         for (name, colour) in colours {

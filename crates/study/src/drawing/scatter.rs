@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_is_drawn_and_every_series_named() {
+    fn points_are_drawn_and_series_named() {
         let points = [(0.0, 1.0), (250_000.0, 2.0)];
         let series = |name, points, trend| Points {
             name,

@@ -1,4 +1,4 @@
-//! What is drawn lies where it should, and nothing that is drawn breaks out of its place.
+//! Tests of pictures: every mark lies where it should and stays in its place.
 
 use super::*;
 use runner::trace::{Lane, Mark, Owner, PAUSE_LOOP_EXIT, Timeline};

@@ -7,7 +7,7 @@ use system::cache::Cache;
 use system::fingerprint::Fingerprints;
 use system::{System, Vm};
 
-/// What a kernel's command line holds if its workload's ends are counted, so that a native run has something to say.
+/// Words of a kernel's command line if its workload's ends are counted, so that a native run has something to say.
 const COUNTED: [&str; 7] = [
     "exercise=work",
     "partita.workload=batch",
@@ -37,7 +37,7 @@ const OF_THE_HYPERVISOR: [&str; 15] = [
     "when-idle",
 ];
 
-/// Whether the first VM, which a native run boots, does work whose ends are counted.
+/// Returns whether the first VM, which a native run boots, does work whose ends are counted.
 pub fn counts_ends(system: &System) -> bool {
     let words = |vm: &Vm| {
         let mut words = vm.command_line.split_whitespace();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_native_run_is_made_once_for_all_policies() {
+    fn native_run_is_shared_by_policies() {
         let folder = tempfile::tempdir().unwrap();
         let system = folder.path().join("a.toml");
         let kernel = folder.path().join("kernel");

@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(15);
 /// How much of the end of a child's output is looked at, and how many of its lines are shown, if it fails.
 const TAIL_BYTES: u64 = 8 << 10;
 const TAIL_LINES: usize = 12;
-/// What the summary after a run begins with, and a complaint of this command's own.
+/// Beginnings of the summary after a run, and of a complaint of this command's own.
 const SUMMARY: &str = "ended:";
 const COMPLAINT: &str = "partita: ";
 /// The exit code of a run that was broken off.
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// What came of a point whose command is this shell script.
+    /// Outcome of a point whose command is this shell script.
     fn outcome(script: &str, stop: &AtomicBool) -> Option<Outcome> {
         let folder = tempfile::tempdir().unwrap();
         let command = folder.path().join("command");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_why_and_show_the_last_lines() {
+    fn failures_show_reason_and_last_lines() {
         assert!(failure("echo much; echo the reason; exit 3").contains("the reason"));
         let told = failure(
             "echo last words; echo ended: one; echo a table; echo partita: one failed; exit 3",
@@ -274,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_not_wanted_any_more_is_ended_and_is_no_result() {
+    fn cancelled_run_ends_without_result() {
         assert_eq!(outcome("exec sleep 1000", &AtomicBool::new(true)), None);
         assert_eq!(outcome("exit 130", &AtomicBool::new(false)), None);
     }
 
     #[test]
-    fn the_command_line_names_all_of_the_point() {
+    fn command_line_names_whole_point() {
         let stop = AtomicBool::new(false);
         let runner = ChildRunner {
             command: PathBuf::from("partita"),

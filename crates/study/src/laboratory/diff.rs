@@ -11,20 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A measure of the same runs in both files.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// What the runs have in common but their start phases.
+    /// Settings that the runs share, without their start phases.
     pub runs: String,
     /// The measure.
     pub measure: String,
     /// The second file's as a part of the first's, start phase by start phase.
     pub ratio: Option<Summary>,
-    /// What the phases decide.
+    /// Verdict of the phases.
     pub answer: Answer,
 }
 
-/// What two files come to.
+/// Comparison of two files.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diff {
-    /// What made the runs that is not the same, by name.
+    /// Differences of the makers of the runs, by name.
     pub makers: Vec<String>,
     /// Runs that one file has alone, and which of the two.
     pub alone: Vec<(usize, String)>,
@@ -107,7 +107,7 @@ fn groups(runs: &[Recorded], wanted: &[String]) -> Groups {
     groups
 }
 
-/// What a run has in common with those of other start phases. The seed that a start phase gives an exerciser is left out.
+/// Settings that a run shares with those of other start phases. The seed that a start phase gives an exerciser is left out.
 fn name(run: &Recorded) -> String {
     let point = &run.point;
     let system = point.system.file_name().unwrap_or_default();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_phase_by_phase_and_how_surely() {
+    fn differences_are_judged_phase_by_phase() {
         let file = |factor: f64, maker: &str| -> Vec<Recorded> {
             let phase = |seed: u64| (seed + 1) as f64 * factor;
             (0..6)

@@ -6,7 +6,7 @@ use runner::window::Window;
 
 /// The word by which a guest's command line takes a seed of its own.
 const SEED: &str = "seed=";
-/// What a command line that takes such a word begins with or has in it.
+/// Mark of a command line that takes such a word.
 const EXERCISE: &str = "exercise=";
 
 /// The point with its seed passed on to the guests that can use one: exercisers that draw random numbers, whose command lines get `seed=`, a

@@ -55,10 +55,10 @@ pub struct Point {
     pub computer: Computer,
     /// The start phase, and all else that is random.
     pub seed: u64,
-    /// Whether the guests run without a hypervisor: `true` means the first VM alone, on the computer itself.
+    /// True if the guests run without a hypervisor: `true` means the first VM alone, on the computer itself.
     #[serde(default)]
     pub native: bool,
-    /// Whether all guests run under KVM on the computer, in the hypervisor's place.
+    /// True if all guests run under KVM on the computer, in the hypervisor's place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kvm: bool,
     /// The hypervisor's ELF file, if it is not the command's.
@@ -70,18 +70,18 @@ pub struct Point {
     /// The part of the run that is measured; without it, all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// Whether it is measured what part of its share each VM had all the time.
+    /// True if the run measures what part of its share each VM had all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares: bool,
-    /// What is shifted at the beginning, where nuisance factors are varied.
+    /// Shifts at the beginning, where nuisance factors are varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
-    /// Whether the passages through the hypervisor are counted in the window.
+    /// True if the passages through the hypervisor are counted in the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passages: bool,
 }
 
-/// What made a result. Two results with equal makers on the machine are equal to the last digit.
+/// Makers of a result. Two results with equal makers on the machine are equal to the last digit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeBy {
     /// Version of this command.
@@ -106,7 +106,7 @@ pub enum PointError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
 }

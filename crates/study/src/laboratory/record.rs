@@ -6,9 +6,9 @@ use serde_json::Value;
 /// A run as a file recorded it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// What was run.
+    /// The point that was run.
     pub point: Point,
-    /// What made the result.
+    /// Makers of the result.
     pub made_by: MadeBy,
     /// The report, with its measures.
     pub report: Value,
@@ -73,7 +73,7 @@ impl Recorded {
 }
 
 impl MadeBy {
-    /// What is not the same, by name.
+    /// Differences, by name.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut names = Vec::new();
         if self.partita != other.partita {
@@ -111,7 +111,7 @@ pub fn differences(then: &Recorded, now: &Entry) -> Vec<String> {
     found
 }
 
-/// What is no figure of the run: where its report comes from, and what another run, the native one, makes of it.
+/// Parts of a report that are no figures of the run: where its report comes from, and what another run, the native one, makes of it.
 const NO_FIGURES: [&str; 3] = [".point", ".made-by", ".against-native"];
 
 fn compare(path: &str, then: &Value, now: &Value, found: &mut Vec<String>) {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digit_counts_and_the_makers_do_not() {
+    fn digits_count_and_makers_do_not() {
         let then = recorded(json!({ "a": [1, 2.5], "point": 1 }));
         assert!(differences(&then, &entry(json!({ "a": [1, 2.5] }))).is_empty());
         let now = entry(json!({ "a": [1, 2.500000000000001], "b": {} }));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_under_kvm_is_recorded_as_one_and_older_records_are_none() {
+    fn kvm_runs_are_recorded_as_such() {
         let mut under_kvm = entry(json!({}));
         under_kvm.point.kvm = true;
         let text = serde_json::to_string(&under_kvm).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_made_it_is_named_when_it_changed() {
+    fn changed_makers_are_named() {
         let then = recorded(Value::Null).made_by;
         let mut now = then.clone();
         assert!(then.differences(&now).is_empty());

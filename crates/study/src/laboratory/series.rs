@@ -77,12 +77,12 @@ impl Drop for Bar {
     }
 }
 
-/// What a series came to.
+/// Result of a series.
 #[derive(Debug)]
 pub struct Series {
     /// The entries in the order of the points. `None` where a point was not run because no more was wanted.
     pub entries: Vec<Option<Entry>>,
-    /// What could not be written to the store; the entries have it all the same.
+    /// Failure to write to the store; the entries have it all the same.
     pub unsaved: Option<StoreError>,
 }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_estimated_from_what_is_done() {
+    fn rest_is_estimated_from_finished_runs() {
         let gone = Duration::from_secs(30);
         assert_eq!(estimate(gone, 0, 20), "");
         assert_eq!(estimate(gone, 10, 0), "");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_goes_on_where_it_was_stopped() {
+    fn series_resumes_where_it_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.jsonl");
         let points = points(20);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn several_at_a_time_run_each_point_once() {
+    fn parallel_series_runs_points_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.jsonl");
         let mut twice = points(30);

@@ -16,7 +16,7 @@ pub struct Shard {
     of: usize,
 }
 
-/// What is no shard.
+/// Text that is no shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("give NUMBER/ALL, such as 2/4 for the second of four")]
 pub struct NoShard;
@@ -75,7 +75,7 @@ pub enum MergeError {
     },
 }
 
-/// What came of putting files together.
+/// Result of a merge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merged {
     /// Runs that were added, or took the place of a failed one.
@@ -104,7 +104,7 @@ pub fn merge(sources: &[PathBuf], target: &mut Store) -> Result<Merged, MergeErr
     Ok(merged)
 }
 
-/// Whether a run is to be added beside what is known of it.
+/// Returns whether a run is to be added beside what is known of it.
 fn better(path: &Path, known: Option<&Entry>, entry: &Entry) -> Result<bool, MergeError> {
     let Some(known) = known else { return Ok(true) };
     match (&known.outcome, &entry.outcome) {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_shards_become_one_and_no_run_is_lost() {
+    fn merged_shards_lose_no_run() {
         let folder = tempfile::tempdir().unwrap();
         let sources = [
             file(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn two_figures_for_one_run_are_a_contradiction() {
+    fn differing_figures_of_run_are_contradiction() {
         let folder = tempfile::tempdir().unwrap();
         let sources = [
             file(folder.path(), "one", &[entry(7, Some(1.0))]),

@@ -1,11 +1,11 @@
-//! What of a point can be set while it runs, so that many points go on from one boot.
+//! Settings that can be changed while a point runs, so that many points go on from one boot.
 
 use crate::laboratory::{Computer, Point, PointError};
 use runner::checkpoint::Span;
 use runner::checkpoint::Start;
 use system::{FileName, System};
 
-/// What Debian's first process says when its work begins (guests/init), and the file that it is in.
+/// Line of Debian's first process when its work begins (guests/init), and its file.
 const DEBIAN_SAYS: &str = "partita-guest start";
 const DEBIAN: &str = "debian/initrd";
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_can_set_does_not_need_a_boot_of_its_own() {
+    fn operator_settings_share_one_boot() {
         let folder = tempfile::tempdir().unwrap();
         let made = |changes: &[&str]| from_checkpoint(point(folder.path(), changes), "up").unwrap();
         let first = made(&["spin=wapd", "vm.a.share=30", "time-slice=\"2 ms\""]);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_work_has_a_checkpoint_natively_and_under_kvm_too() {
+    fn spans_start_from_checkpoints_everywhere() {
         let folder = tempfile::tempdir().unwrap();
         let span = Span {
             settle_us: 1,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_does_not_exist_is_named_before_anything_boots() {
+    fn unknown_method_is_named_before_boot() {
         let folder = tempfile::tempdir().unwrap();
         let error = from_checkpoint(point(folder.path(), &["spin=wadp"]), "up").unwrap_err();
         assert!(error.to_string().contains("wadp"), "{error}");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn debian_starts_from_a_checkpoint_and_the_exerciser_does_not() {
+    fn only_debian_starts_from_checkpoint() {
         let tree = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let usual = |name: &str| {
             let path = tree.join("systems").join(name);

@@ -30,9 +30,9 @@ struct Head {
 pub struct Entry {
     /// [`Point::identity`].
     pub id: Fingerprint,
-    /// What was run.
+    /// The point that was run.
     pub point: Point,
-    /// What made the result.
+    /// Makers of the result.
     pub made_by: MadeBy,
     /// The result.
     pub outcome: Outcome,
@@ -46,7 +46,7 @@ pub enum StoreError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// Somebody else writes to it.
@@ -76,7 +76,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The line's number from 1.
         line: usize,
-        /// What is the matter.
+        /// The problem.
         error: serde_json::Error,
     },
 }
@@ -236,7 +236,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(BTreeMap<Fingerprint, Entry>, u64
     Ok((entries, whole as u64))
 }
 
-/// Whether bytes begin as our first line does, as far as they go.
+/// Returns whether bytes begin as our first line does, as far as they go.
 fn is_start_of_head(bytes: &[u8]) -> bool {
     let head = br#"{"partita_results":"#;
     let compared = head.len().min(bytes.len());

@@ -28,13 +28,13 @@ pub struct Line {
     pub system: String,
     /// The computer that it ran on.
     pub computer: String,
-    /// What was below the guests: `partita`, `native` or `kvm`.
+    /// Software below the guests: `partita`, `native` or `kvm`.
     pub kind: &'static str,
     /// The start phase.
     pub seed: u64,
-    /// Whether it is of the steady window alone.
+    /// True if it is of the steady window alone.
     pub is_steady: bool,
-    /// What the keys were set to, in their order. A run that leaves a key as the system file has it has none.
+    /// Settings of the keys, in their order. A run that leaves a key as the system file has it has none.
     pub settings: Vec<Option<String>>,
     /// The measure.
     pub measure: String,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_of_each_run_is_a_line() {
+    fn each_figure_is_a_line() {
         let finished = |etr| Outcome::Finished {
             figures: Figures::from([(String::from("etr"), etr)]),
             report: serde_json::Value::Null,
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_of_start_phases_are_left_out_and_nothing_else() {
+    fn only_phase_seeds_are_left_out() {
         for (change, expected) in [
             (
                 "vm.a.command-line=\"a=1 seed=7\"",

@@ -12,17 +12,17 @@ use system::fingerprint::Fingerprint;
 
 /// The file, in the folder of the results.
 const FILE: &str = "took";
-/// What of the file is read: its newest lines.
+/// Bytes of the file that are read: its newest lines.
 const NEWEST: usize = 20_000;
 
-/// What the runs of a kind took, in seconds each: all runs that differ in their start phase alone are of one kind, whatever made them.
+/// Durations of the runs of a kind, in seconds each: all runs that differ in their start phase alone are of one kind, whatever made them.
 #[derive(Debug)]
 pub struct Took {
     path: PathBuf,
     known: BTreeMap<String, (f64, u32)>,
 }
 
-/// What a series has ahead of it.
+/// Estimate of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Ahead {
     /// How many runs it has.
@@ -34,7 +34,7 @@ pub struct Ahead {
 }
 
 impl Took {
-    /// What is known beside a file of results. A file that cannot be read is as good as none: nothing but an estimate depends on it.
+    /// Durations beside a file of results. A file that cannot be read is as good as none: nothing but an estimate depends on it.
     pub fn beside(results: &Path) -> Self {
         let path = results.with_file_name(FILE);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Ahead {
 /// A runner whose runs are timed.
 #[derive(Debug)]
 pub struct Timed<'a, R> {
-    /// What runs them.
+    /// Runner of the points.
     pub runner: R,
     /// Where it is written.
     pub took: &'a Took,
@@ -145,7 +145,7 @@ impl<R: Runner> Runner for Timed<'_, R> {
     }
 }
 
-/// What runs that differ in their start phase alone have in common.
+/// Key that runs share which differ in their start phase alone.
 fn kind(point: &Point) -> String {
     let whole = (
         point
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_kind_take_what_they_took() {
+    fn runs_take_as_long_as_earlier() {
         let folder = tempfile::tempdir().unwrap();
         let took = Took::beside(&folder.path().join("a.jsonl"));
         let missing = [point("a.toml", 3), point("b.toml", 1), point("c.toml", 1)];

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 /// The probability with which a table may draw a wrong conclusion.
 pub const LEVEL: f64 = 1.0 - CONFIDENCE;
 
-/// What the papers call comparable: the largest difference, as a part, that counts as none between figures that are compared with
+/// Bound of the papers' word comparable: the largest difference, as a part, that counts as none between figures that are compared with
 /// theirs (paper 000, table 3, case 2: 1.85 %).
 pub const COMPARABLE: f64 = 0.0185;
 
@@ -39,7 +39,7 @@ pub fn sign_test(hits: usize, count: usize) -> f64 {
     sum.min(1.0)
 }
 
-/// What some start phases say of one comparison, as the p-values of its three conclusions.
+/// Evidence of some start phases for one comparison, as the p-values of its three conclusions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Start phases that take part.
@@ -180,7 +180,7 @@ fn phases(parts: &[Evidence]) -> usize {
     parts.iter().map(|part| part.phases).min().unwrap_or(0)
 }
 
-/// What the phases decide.
+/// Verdict of the phases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -248,7 +248,7 @@ pub fn decide(table: &[Evidence]) -> Vec<Answer> {
     answers
 }
 
-/// What a paper says of a figure, by its own single measurement.
+/// A paper's statement about a figure, by its own single measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Said {

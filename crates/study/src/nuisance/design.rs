@@ -10,7 +10,7 @@ pub fn phases(factors: usize) -> usize {
     (factors + 1).next_power_of_two()
 }
 
-/// Whether factor number `factor` has its second level in a phase of the design for `factors`. In phase 0 each has its first. Phases
+/// Returns whether factor number `factor` has its second level in a phase of the design for `factors`. In phase 0 each has its first. Phases
 /// beyond the design begin it again.
 pub fn is_second(factors: usize, factor: usize, phase: u64) -> bool {
     let row = phase % phases(factors) as u64;
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_are_balanced_by_themselves_and_in_pairs() {
+    fn levels_are_balanced_singly_and_pairwise() {
         for factors in [1, 3, 7, 12, 26, 31] {
             let all = phases(factors) as u64;
             let column = |factor| -> Vec<bool> {

@@ -1,4 +1,4 @@
-//! What is varied, and how a point gets a level of it.
+//! Nuisance factors, and how a point gets a level of one.
 
 use super::design;
 use crate::laboratory::{Computer, Point, PointError};
@@ -14,7 +14,7 @@ const BOOT_OFFSET: u64 = 777_777;
 /// How far the costs that a profile marks as estimates go down and up: a quarter.
 const ESTIMATE: (i64, i64) = (3, 5);
 const ESTIMATE_OF: i64 = 4;
-/// What marks a cost as an estimate, and as the same as the cost above it.
+/// Marks of a cost that is an estimate, and of one that is like the cost above it.
 const MARKS: [&str; 2] = ["estimate", "the same"];
 /// The table of costs in a profile.
 const COSTS: &str = "[costs]";
@@ -55,7 +55,7 @@ pub enum NuisanceError {
     Unknown {
         /// The name.
         name: String,
-        /// What there is for this system.
+        /// Factors of this system.
         known: Vec<String>,
     },
     /// There are none.
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_that_a_comment_calls_estimates_are_varied_and_no_others() {
+    fn only_estimated_costs_are_varied() {
         let text = "# Estimate of all\nhertz = 1 # estimate\n[costs]\na = 8 # estimate: ours\nb = 10 # the same\n\
                     c = 4 # measured\nd = 5 # the same\ne = 1_000 # estimate\nf = 0 # estimate\n[disk]\ng = 7 # estimate\n";
         let found = estimates(text);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_has_the_levels_of_its_row_and_phase_0_is_as_it_is() {
+    fn phase_takes_levels_of_its_row() {
         let folder = tempfile::tempdir().unwrap();
         let names = ["boot-offset", "slice-phase", "vm-order"].map(String::from);
         let base = point(folder.path(), &["spin=wapd"]);

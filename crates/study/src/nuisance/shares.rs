@@ -24,7 +24,7 @@ pub struct Share {
     pub share: f64,
     /// The p-value of the rank-sum test that the factor makes no difference.
     pub p: f64,
-    /// Whether it does, decided for all factors together by Holm's procedure.
+    /// True if it does, decided for all factors together by Holm's procedure.
     pub matters: bool,
 }
 
@@ -110,7 +110,7 @@ impl Variance {
         variance
     }
 
-    /// What it is of, and how large, in a line.
+    /// Its subject and size, in a line.
     pub fn head(&self) -> String {
         let Self {
             measure,
@@ -134,7 +134,7 @@ impl Variance {
         )
     }
 
-    /// What the shares mean, in a line.
+    /// Explains the shares in a line.
     pub fn foot(&self) -> String {
         format!(
             "A factor that does nothing has a share of {} on average; what matters is decided for all {} together.",
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_factor_that_makes_the_spread_has_its_share_and_matters() {
+    fn spreading_factor_gets_its_share() {
         let factors = factors(20);
         let variance = Variance::new("etr", "a", &values(32, 20, 1.0, 0.1), &factors);
         assert_eq!(variance.matter(), ["factor 1"]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_factor_makes_is_the_seeds_where_the_design_is_replicated() {
+    fn replicated_residual_belongs_to_seed() {
         let factors = factors(7);
         let variance = Variance::new("etr", "a", &values(64, 7, 0.0, 1.0), &factors);
         assert_eq!(variance.matter(), [""; 0]);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_tell_the_factors_apart_is_refused() {
+    fn indistinguishable_factors_are_refused() {
         let factors = factors(20);
         let all = values(64, 20, 1.0, 0.1);
         for (phases, told) in [(12, "32 are needed"), (48, "32 are needed"), (0, "32 are")] {

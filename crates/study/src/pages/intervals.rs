@@ -94,7 +94,7 @@ fn best(ranking: Option<&Ranking>, labels: &[String]) -> Option<usize> {
     labels.iter().position(|label| label == first)
 }
 
-/// What colours and shapes stand for: the values of the first key that is varied, and of the second.
+/// Legend of colours and shapes: the values of the first key that is varied, and of the second.
 struct Factors {
     values: [Vec<String>; 2],
 }
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_is_marked_where_the_verdict_says_so() {
+    fn best_is_marked_by_verdict() {
         let labels = ["a", "b"].map(String::from);
         let marked = |answer| {
             let ranking = Ranking {

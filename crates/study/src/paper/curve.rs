@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_values_are_parts_of_the_first_case() {
+    fn relative_values_use_first_case() {
         let found = of_cases(&curve(Shown::Relative), &cases());
         let ours = found.lines.last().unwrap();
         let ups: Vec<f64> = ours.points.iter().map(|point| point.2).collect();

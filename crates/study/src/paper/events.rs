@@ -1,4 +1,4 @@
-//! What events cost, each beside what another one costs (paper 001, table 1).
+//! Costs of events, each beside another's (paper 001, table 1).
 
 use super::figures::{Cost, EventCost};
 use super::result::{EventCostResult, Question};
@@ -44,7 +44,7 @@ pub(super) fn of_event(event: &EventCost, cases: &Cases<'_>) -> EventCostResult 
 }
 
 impl EventCostResult {
-    /// Whether its ratio lies where the paper's does, if that is judged. Phases that agree in every figure are one run, and decide nothing: where
+    /// Returns whether its ratio lies where the paper's does, if that is judged. Phases that agree in every figure are one run, and decide nothing: where
     /// the ratio lies is told all the same.
     pub fn words(&self) -> Option<String> {
         let question = self.question.as_ref()?;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_that_of_each_start_phase() {
+    fn ratio_is_taken_each_phase() {
         let values: Vec<f64> = (0..12).map(|phase| 300.0 + f64::from(phase)).collect();
         let result = found(&values, [20.0, 50.0]);
         assert_eq!(result.ratio.unwrap().median, 30.55);
@@ -177,13 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn one_run_made_often_decides_nothing_and_is_told_where_it_lies() {
+    fn repeated_run_decides_nothing() {
         let text = table(&[found(&[300.0; 12], [40.0, 50.0])]).to_string();
         assert!(text.contains("one run: below the paper's"), "{text}");
     }
 
     #[test]
-    fn a_case_that_was_not_run_has_no_cost() {
+    fn unrun_case_has_no_cost() {
         let result = of_event(&event([1.0, 2.0]), &[]);
         assert_eq!((result.cost, result.question), (None, None));
     }

@@ -12,7 +12,7 @@ pub struct Curve {
     pub across: String,
     /// The measure that is drawn upwards.
     pub up: String,
-    /// What of it.
+    /// The part of it that is shown.
     #[serde(default)]
     pub shown: Shown,
     /// The methods, a line each.
@@ -21,7 +21,7 @@ pub struct Curve {
     pub cases: Vec<String>,
 }
 
-/// What of a measure is drawn upwards.
+/// Part of a measure that is drawn upwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
@@ -75,7 +75,7 @@ pub struct Cost {
     pub measures: Vec<String>,
 }
 
-/// What a measure in cycles is called that counts instructions.
+/// Endings of the names of measures in cycles and in instructions.
 const CYCLES: &str = "-cycles";
 const INSTRUCTIONS: &str = "-instructions";
 

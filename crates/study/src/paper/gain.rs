@@ -1,4 +1,4 @@
-//! What a method gains, over what the method that it replaces loses: case by case, the paper's points and ours.
+//! Gain of a method over the loss of the method that it replaces: case by case, the paper's points and ours.
 
 use super::published::Gain;
 use super::result::{CaseResult, EffectResult, GainPoint, GainResult};

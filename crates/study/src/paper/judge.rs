@@ -98,7 +98,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
     }
 }
 
-/// What follows for an effect whose table is decided.
+/// Concludes on an effect whose table is decided.
 fn conclude(effect: &mut EffectResult) {
     if let (Some(said), Some(question)) = (effect.said, effect.question) {
         effect.verdict = Some(Verdict::of(said, question.answer));
@@ -396,7 +396,7 @@ fn of_negative(negative: &Negative, methods: &Methods<'_>) -> NegativeResult {
 }
 
 impl Question {
-    /// Whether a claim holds, in words.
+    /// Returns whether a claim holds, in words.
     pub fn as_claim(&self) -> String {
         match self.answer {
             Answer::Above => String::from("holds"),
@@ -408,7 +408,7 @@ impl Question {
         }
     }
 
-    /// Whether there is no effect where there can be none, in words.
+    /// Returns whether there is no effect where there can be none, in words.
     pub fn as_negative(&self) -> String {
         match self.answer {
             Answer::Within => String::from("none"),
@@ -417,7 +417,7 @@ impl Question {
         }
     }
 
-    /// Whether a value is the paper's, in words.
+    /// Returns whether a value is the paper's, in words.
     pub(crate) fn as_absolute(&self) -> String {
         match self.answer {
             Answer::Within => String::from("as in the paper"),

@@ -3,7 +3,7 @@
 use super::published::{KVM, NATIVE};
 use super::{PlanError, Published};
 
-/// What is wanted of a paper's cases; empty lists want all.
+/// Selection of a paper's cases; empty lists select all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Cases, by their names.
@@ -13,7 +13,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether it is all.
+    /// Returns whether it is all.
     fn is_whole(&self) -> bool {
         self.cases.is_empty() && self.methods.is_empty()
     }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_what_is_named_and_nothing_of_the_whole() {
+    fn selection_has_named_parts_only() {
         let whole = paper().narrowed(&Selection::default()).unwrap();
         assert_eq!(whole, paper());
         let wanted = selection(&["OLTP, four a hart"], &["reservation", "kvm"]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_what_is() {
+    fn unknown_names_list_known_ones() {
         let error = paper().narrowed(&selection(&["OLTP"], &[])).unwrap_err();
         assert!(
             error.to_string().contains("no case OLTP") && error.to_string().contains("figure 2")

@@ -18,7 +18,7 @@ const MEASURED_AT: u64 = 45_000_000;
 /// Parameters that are times, and are shortened on faster computers so that the work in them stays the same.
 const TIMES: [&str; 2] = ["duration-ms", "think-us"];
 
-/// What is wanted of a paper.
+/// Selection of a paper's parts and phases.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
     /// The table; without it, all.
@@ -51,7 +51,7 @@ impl Wanted {
     }
 }
 
-/// Whether this is the computer that the papers measured on.
+/// Returns whether this is the computer that the papers measured on.
 fn is_papers(computer: &Computer) -> bool {
     matches!(computer, Computer::Machine { profile: Some(profile) } if profile == PROFILE)
 }
@@ -62,25 +62,25 @@ pub enum PlanError {
     /// There is no such table.
     #[error("the paper has no table {wanted} of results; there are {}", .there.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
     NoTable {
-        /// What was asked for.
+        /// The name that was asked for.
         wanted: u32,
-        /// What there is.
+        /// The names that exist.
         there: Vec<u32>,
     },
     /// There is no such case.
     #[error("the paper has no case {wanted}; there are {}", .there.join("; "))]
     NoCase {
-        /// What was asked for.
+        /// The name that was asked for.
         wanted: String,
-        /// What there is.
+        /// The names that exist.
         there: Vec<String>,
     },
     /// None of the cases has such a method.
     #[error("the cases have no method {wanted}; there are {}", .there.join(", "))]
     NoMethod {
-        /// What was asked for.
+        /// The name that was asked for.
         wanted: String,
-        /// What there is.
+        /// The names that exist.
         there: Vec<String>,
     },
     /// A system file has mistakes or is not there.
@@ -91,7 +91,7 @@ pub enum PlanError {
     Profile {
         /// Which.
         name: String,
-        /// What is the matter.
+        /// The problem.
         error: ProfileError,
     },
 }
@@ -250,7 +250,7 @@ impl Plan {
     }
 }
 
-/// What the runs of one group follow from.
+/// Inputs of the runs of one group.
 struct Runs<'a> {
     paper: &'a Published,
     wanted: &'a Wanted,
@@ -267,7 +267,7 @@ struct Runs<'a> {
     part: Option<&'a Part>,
 }
 
-/// Who is below the guests of a run.
+/// Software below the guests of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Below {
     Hypervisor,

@@ -1,4 +1,4 @@
-//! What a paper published, and how its cases are run here: `experiments/paper-NNN/published.toml`.
+//! Publication of a paper, and how its cases are run here: `experiments/paper-NNN/published.toml`.
 
 mod check;
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
-    /// What it is about.
+    /// Its subject.
     pub title: String,
     /// Authors, year, where it appeared.
     pub source: String,
@@ -25,7 +25,7 @@ pub struct Published {
     /// Changes to the system under which the paper's methods run, on any computer: rules of the paper's own scheduler.
     #[serde(default)]
     pub set: Vec<String>,
-    /// What the paper's scheduler took, as keys of the system. On other profiles nothing is added.
+    /// Settings of the paper's scheduler, as keys of the system. On other profiles nothing is added.
     #[serde(default)]
     pub costs: BTreeMap<String, Setting>,
     /// The smallest effect that counts; without it, what the papers call comparable.
@@ -43,7 +43,7 @@ pub struct Published {
     /// Effects that come in an order.
     #[serde(rename = "order", default)]
     pub orders: Vec<Order>,
-    /// What is drawn over what, and not judged.
+    /// Curves of gain over loss, not judged.
     #[serde(rename = "gain", default)]
     pub gains: Vec<Gain>,
     /// A table of what events cost, beside what they cost elsewhere.
@@ -86,7 +86,7 @@ impl std::fmt::Display for Setting {
     }
 }
 
-/// What a word of a guest's command line is set to.
+/// Value of a word of a guest's command line.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Word {
@@ -109,11 +109,11 @@ impl std::fmt::Display for Word {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
-    /// What it is called among the methods.
+    /// Its name among the methods.
     pub name: String,
     /// The method.
     pub value: String,
-    /// What differs from the paper's hardware.
+    /// Differences from the paper's hardware.
     #[serde(default)]
     pub hardware: BTreeMap<String, Setting>,
     /// Changes to the system, after those of the paper's methods.
@@ -132,7 +132,7 @@ pub struct Case {
     pub table: u32,
     /// The case's name in it.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub title: String,
     /// The system file, beside this one.
     pub system: PathBuf,
@@ -150,7 +150,7 @@ pub struct Case {
     /// The start phases of short runs, instead of `phases`; with 0 short runs leave the case out.
     #[serde(default)]
     pub quick_phases: Option<u32>,
-    /// Whether it is run only where it is named, by itself or by its table: such a case takes more time than all others together.
+    /// True if it is run only where it is named, by itself or by its table: such a case takes more time than all others together.
     #[serde(default)]
     pub by_name: bool,
     /// The most start phases: a case whose phases hardly differ, and of which little is judged, needs no more.
@@ -158,7 +158,7 @@ pub struct Case {
     pub most_phases: Option<u32>,
     /// Words for the native run, whose one system gets the work of all; without it there is no native run.
     pub native: Option<BTreeMap<String, Word>>,
-    /// Whether the same guests are run under KVM on the machine too: what that comes to is shown, and not judged.
+    /// True if the same guests are run under KVM on the machine too: what that comes to is shown, and not judged.
     #[serde(default)]
     pub kvm: bool,
     /// The most start phases of native runs and of those under KVM, which boot for each run; without it, as many as of the methods.
@@ -179,13 +179,13 @@ pub struct Case {
     /// Methods of which the wait with the most pause-loop exits of all start phases is drawn in a report.
     #[serde(default)]
     pub worst_waits: Vec<String>,
-    /// Whether its pause-loop exits are drawn: how many a wait has, and whose absence they are due to.
+    /// True if its pause-loop exits are drawn: how many a wait has, and whose absence they are due to.
     #[serde(default)]
     pub storms: bool,
     /// The published figures.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Figure>,
-    /// What the text says without figures.
+    /// Claims of the text without figures.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
     /// The machine's profile, where the case belongs to another computer than [`PROFILE`]. A profile that the command names
@@ -198,7 +198,7 @@ pub struct Case {
     /// A measure that is shown over another, phase by phase.
     #[serde(default)]
     pub against: Option<Against>,
-    /// Whether the passages through the hypervisor are counted, by cause.
+    /// True if the passages through the hypervisor are counted, by cause.
     #[serde(default)]
     pub passages: bool,
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
@@ -210,7 +210,7 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Part {
-    /// What all guests have said when the checkpoint is taken.
+    /// Text that all guests have shown when the checkpoint is taken.
     pub after: String,
     /// How long a run goes on with its method before anything is counted, in microseconds of machine time.
     pub settle_us: u64,
@@ -222,9 +222,9 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Against {
-    /// What is drawn upwards.
+    /// Measure that is drawn upwards.
     pub up: String,
-    /// What is drawn across.
+    /// Measure that is drawn across.
     pub across: String,
 }
 
@@ -260,10 +260,10 @@ pub struct Claim {
     /// The method that has less; without it, the measure itself is more than `than`.
     #[serde(default)]
     pub less: String,
-    /// What the measure of `more` exceeds.
+    /// Lower bound of the measure of `more`.
     #[serde(default)]
     pub than: Option<f64>,
-    /// What the measure of `less` does not exceed.
+    /// Upper bound of the measure of `less`.
     #[serde(default)]
     pub at_most: Option<f64>,
     /// How often what the one has goes into what the other has, at least: the claim is more > times x less. Below 1 it says how
@@ -276,7 +276,7 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Negative {
-    /// What it is, and why there can be no effect.
+    /// Its subject, and why there can be no effect.
     pub title: String,
     /// The system file.
     pub system: PathBuf,
@@ -314,7 +314,7 @@ pub struct Order {
     pub cases: Vec<String>,
 }
 
-/// What a method gains in a measure, over what another method has of others, in the cases of a table.
+/// Gain of a method in a measure over another method's other measures, in the cases of a table.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Gain {
@@ -329,12 +329,12 @@ pub struct Gain {
     pub method: String,
     /// The one that loses, which must be what the method is compared with.
     pub base: String,
-    /// What it loses: the sum of these measures.
+    /// Its loss: the sum of these measures.
     pub over: Vec<String>,
 }
 
 impl Gain {
-    /// Whether cases of this table are in it.
+    /// Returns whether cases of this table are in it.
     pub(super) fn is_of(&self, table: u32) -> bool {
         self.table.is_none_or(|own| own == table)
     }
@@ -348,7 +348,7 @@ pub enum PublishedError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// It is not as it should be.
@@ -356,7 +356,7 @@ pub enum PublishedError {
     Content {
         /// Which.
         path: PathBuf,
-        /// What is the matter, and where.
+        /// The problem and its place.
         message: String,
     },
 }
@@ -421,7 +421,7 @@ impl Published {
         own.unwrap_or_else(|| case.methods.first().map_or("", String::as_str))
     }
 
-    /// What the paper's computer had beyond [`PROFILE`], as words to follow that name.
+    /// Hardware of the paper's computer beyond [`PROFILE`], as words to follow that name.
     pub fn hardware_text(&self) -> String {
         let settings = self.hardware.iter().chain(&self.costs);
         let settings: Vec<_> = settings
@@ -453,8 +453,8 @@ impl Published {
 /// The profile of the computers that the papers measured on.
 pub const PROFILE: &str = "mainframe-1994";
 
-/// What stands for the native run among the methods.
+/// Name of the native run among the methods.
 pub const NATIVE: &str = "native";
 
-/// What stands for the run under KVM among the methods.
+/// Name of the run under KVM among the methods.
 pub const KVM: &str = "kvm";

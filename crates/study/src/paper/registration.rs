@@ -15,11 +15,11 @@ use system::fingerprint::Fingerprints;
 /// The file of a registration.
 pub const FILE: &str = "registered.toml";
 
-/// What its first lines say.
+/// Its first lines.
 const HEAD: &str = "# Written by `partita paper NAME --register`. What is run and what is predicted is in these files, as \
 they were in this\n# commit; reports name each of them that has changed since.\n\n";
 
-/// What was registered.
+/// The registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
@@ -41,7 +41,7 @@ pub enum State {
         commit: String,
         /// How many files.
         files: usize,
-        /// What has changed since: a file and how.
+        /// Change since then: a file and how.
         changed: Vec<(String, Change)>,
     },
 }
@@ -66,7 +66,7 @@ pub enum RegistrationError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: std::io::Error,
     },
     /// The registration cannot be read.
@@ -74,10 +74,10 @@ pub enum RegistrationError {
     Form {
         /// Its file.
         path: PathBuf,
-        /// What is the matter.
+        /// The problem.
         error: Box<toml::de::Error>,
     },
-    /// What would be registered is in no commit.
+    /// Files to be registered that are in no commit.
     #[error("commit these first, so that the registration can name a commit that holds them: {}", .0.join(", "))]
     NotCommitted(Vec<String>),
     /// git.
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registration_names_its_commit_and_what_has_changed_since() {
+    fn registration_names_commit_and_changes() {
         let tree = tempfile::tempdir().unwrap();
         let root = tree.path();
         git(root, &["init", "--quiet"]).unwrap();

@@ -1,4 +1,4 @@
-//! What a plan's start phases can decide at best, before anything is run.
+//! Power of a plan's start phases, before anything is run.
 //!
 //! The plan is judged with figures that are made up: every run has every measure that the paper names, each method has more of it than the
 //! one before, and all phases agree about that. What is refused even then cannot be an effect, whatever the runs will say.
@@ -12,10 +12,10 @@ use crate::laboratory::{Entry, MadeBy, Outcome, Point};
 use runner::measures::Figures;
 use system::fingerprint::Fingerprint;
 
-/// What measures that compare with the native run are computed from (`measures::relative`).
+/// Measures from which those relative to the native run are computed (`measures::relative`).
 const COMPARED: [&str; 3] = ["etr", "itr", "event-cycles"];
 
-/// What the phases of a plan cannot decide, a line each. Costs of events are left out: they may be of one run, and say so.
+/// Questions that the phases of a plan cannot decide, a line each. Costs of events are left out: they may be of one run, and say so.
 pub fn too_few(paper: &Published, plan: &Plan) -> Vec<String> {
     let judgement = judge(paper, plan, &made_up(paper, plan), State::Never);
     undecidable(&judgement)

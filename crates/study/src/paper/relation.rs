@@ -5,7 +5,7 @@ use crate::laboratory::{Entry, Outcome};
 use runner::table::number;
 use serde::{Deserialize, Serialize};
 
-/// What two measures of one method's runs have to do with each other.
+/// Relation of two measures of one method's runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Relation {
     /// The method.
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rises_together_is_correlated_whatever_the_shape() {
+    fn monotone_pairs_correlate_for_any_shape() {
         let points: Vec<(f64, f64)> = (1..10)
             .map(f64::from)
             .map(|at| (at, at * at * at))
@@ -138,14 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_slope_in_spite_of_one_that_is_far_off() {
+    fn slope_resists_an_outlier() {
         let mut points: Vec<(f64, f64)> = (0..9).map(f64::from).map(|at| (at, 3.0 * at)).collect();
         points.push((9.0, 1e9));
         assert_eq!(slope(&points), Some(3.0));
     }
 
     #[test]
-    fn the_line_goes_through_the_middle_of_the_points() {
+    fn line_passes_through_median_point() {
         let points: Vec<(f64, f64)> = vec![(0.0, 1.0), (1.0, 3.0), (2.0, 5.0), (3.0, 1e6)];
         let relation = Relation {
             method: String::from("yield"),

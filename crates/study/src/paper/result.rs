@@ -1,4 +1,4 @@
-//! What a comparison with a paper comes to: its figures beside ours, and the verdicts.
+//! Result of a comparison with a paper: its figures beside ours, and the verdicts.
 
 use super::registration::State;
 use super::relation::Relation;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Something that start phases decide, together with the rest of its table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// What the phases say.
+    /// Evidence of the phases.
     pub evidence: Evidence,
-    /// What they decide.
+    /// Their verdict.
     pub answer: Answer,
 }
 
@@ -92,15 +92,15 @@ pub struct EffectResult {
     pub ratios: Vec<f64>,
     /// The same, condensed.
     pub ratio: Option<Summary>,
-    /// What the paper says, if it has both figures.
+    /// The paper's statement, if it has both figures.
     pub said: Option<Said>,
-    /// What our phases decide, if the figure is judged.
+    /// Verdict of our phases, if the figure is judged.
     pub question: Option<Question>,
-    /// What follows for the ratio, or that the value was fitted.
+    /// Conclusion about the ratio, or that the value was fitted.
     pub verdict: Option<Verdict>,
     /// How large ours is, where the direction is the paper's.
     pub size: Option<Size>,
-    /// What is odd about the paper's.
+    /// Remark on the paper's figure.
     pub note: Option<String>,
 }
 
@@ -117,7 +117,7 @@ pub struct AbsoluteResult {
     pub ours: Option<Summary>,
     /// How far from the paper's it may be, in per cent of it.
     pub within: f64,
-    /// What our phases decide.
+    /// Verdict of our phases.
     pub question: Question,
 }
 
@@ -126,9 +126,9 @@ pub struct AbsoluteResult {
 pub struct ClaimResult {
     /// The claim.
     pub text: String,
-    /// What we found, in words.
+    /// Our finding, in words.
     pub found: String,
-    /// Whether it holds.
+    /// Question whether it holds.
     pub question: Question,
 }
 
@@ -160,7 +160,7 @@ pub struct CaseResult {
     pub table: u32,
     /// The case.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub title: String,
     /// Figure by figure.
     pub effects: Vec<EffectResult>,
@@ -174,14 +174,14 @@ pub struct CaseResult {
     /// A measure over another for each method, where it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<Relation>,
-    /// What is drawn of its pause-loop exits, method by method.
+    /// Pictures of its pause-loop exits, method by method.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spreads: Vec<Spread>,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
 }
 
-/// What is gained in a case.
+/// Gain in a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GainPoint {
     /// The case.
@@ -194,14 +194,14 @@ pub struct GainPoint {
     pub gain: Option<(f64, f64, f64)>,
 }
 
-/// What a method gains over what another loses, from case to case.
+/// Gain of a method over the loss of another, from case to case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GainResult {
-    /// What it is.
+    /// Its description.
     pub title: String,
-    /// What is across.
+    /// Quantity across.
     pub across: String,
-    /// What is up.
+    /// Quantity upwards.
     pub up: String,
     /// Case by case.
     pub points: Vec<GainPoint>,
@@ -210,13 +210,13 @@ pub struct GainResult {
 /// A negative beside what we found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NegativeResult {
-    /// What it is.
+    /// Its description.
     pub title: String,
     /// The largest effect that was found, as method and ratio.
     pub found: String,
     /// The largest effect that counts as none, in per cent.
     pub tolerance: f64,
-    /// Whether there was none.
+    /// Question whether there was none.
     pub question: Question,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
@@ -225,7 +225,7 @@ pub struct NegativeResult {
 /// How many comparisons were decided together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
-    /// What they belong to.
+    /// Their table.
     pub name: String,
     /// How many.
     pub comparisons: usize,
@@ -244,10 +244,10 @@ pub struct Judgement {
     pub cases: Vec<CaseResult>,
     /// The orders of effects.
     pub orders: Vec<ClaimResult>,
-    /// What is drawn over what.
+    /// Curves of gain over loss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<GainResult>,
-    /// What events cost.
+    /// Costs of events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventCostResult>,
     /// A measure over another, from case to case.
@@ -258,14 +258,14 @@ pub struct Judgement {
     pub bars: Vec<BarsResult>,
     /// The negatives.
     pub negatives: Vec<NegativeResult>,
-    /// What was decided together.
+    /// Families of questions that were decided together.
     pub families: Vec<Family>,
-    /// Whether all this was registered before it was run.
+    /// State of the registration when it was run.
     pub registration: State,
 }
 
 impl Judgement {
-    /// What makes the whole run fail: an effect where there can be none, or a run that failed.
+    /// Failures of the whole run: an effect where there can be none, or a run that failed.
     pub fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         for negative in &self.negatives {
@@ -286,7 +286,7 @@ impl Judgement {
 /// A line of a curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drawn {
-    /// Whose it is: the paper's or ours, and the method.
+    /// Its owner: the paper or we, and the method.
     pub name: String,
     /// Case by case: the case, across, up, and the ends of the interval of the latter.
     pub points: Vec<(String, f64, f64, f64, f64)>,
@@ -295,11 +295,11 @@ pub struct Drawn {
 /// A curve as we found it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CurveResult {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What is across, with its unit.
+    /// Quantity across, with its unit.
     pub across: String,
-    /// What is up, with its unit.
+    /// Quantity upwards, with its unit.
     pub up: String,
     /// Its lines.
     pub lines: Vec<Drawn>,
@@ -308,7 +308,7 @@ pub struct CurveResult {
 /// Bars as we found them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BarsResult {
-    /// What they show.
+    /// Their title.
     pub title: String,
     /// The parts, with the unit.
     pub parts: Vec<String>,
@@ -327,12 +327,12 @@ pub struct EventCostResult {
     pub cost: Option<Summary>,
     /// The same in instructions.
     pub instructions: Option<Summary>,
-    /// What it is divided by, in cycles.
+    /// Its divisor, in cycles.
     pub beside: Option<Summary>,
     /// Their ratio, start phase by start phase.
     pub ratio: Option<Summary>,
     /// The paper's, from and to.
     pub paper: Option<[f64; 2]>,
-    /// Whether ours lies there.
+    /// Question whether ours lies there.
     pub question: Option<Question>,
 }

@@ -11,7 +11,7 @@ pub(super) fn entries<'a>(methods: &'a Methods<'_>, method: &str) -> &'a [Entry]
     found.map_or(&[], |(_, entries)| entries)
 }
 
-/// Whether the phases of one of these methods are one run made often, so that they decide nothing.
+/// Returns whether the phases of one of these methods are one run made often, so that they decide nothing.
 pub(super) fn one_run(methods: &Methods<'_>, of: &[&str]) -> bool {
     of.iter().any(|method| is_one_run(entries(methods, method)))
 }
@@ -26,7 +26,7 @@ pub(super) fn phases(methods: &Methods<'_>, method: &str, measures: &[String]) -
     entries(methods, method).iter().map(sum).collect()
 }
 
-/// Whether the phases of a method are one run made often.
+/// Returns whether the phases of a method are one run made often.
 pub(super) fn is_one(methods: &Methods<'_>, method: &str) -> bool {
     is_one_run(entries(methods, method))
 }

@@ -14,7 +14,7 @@ use runner::table::Table;
 use runner::table::number;
 use std::fmt::Write;
 
-/// What stands above the table of events.
+/// Heading of the table of events.
 const EVENTS: &str = "What an event costs";
 
 /// The whole judgement as text.
@@ -84,11 +84,11 @@ pub fn show(judgement: &Judgement) -> String {
 pub struct Picture {
     /// The case's name.
     pub case: String,
-    /// What it shows.
+    /// Its title.
     pub words: String,
     /// The picture.
     pub svg: String,
-    /// What its colours stand for.
+    /// Its legend.
     pub colours: Vec<(String, String)>,
 }
 

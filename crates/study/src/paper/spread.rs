@@ -1,4 +1,4 @@
-//! What a method's pause-loop exits are like (paper 004, figures 3 to 6): how many a wait has, and whose absence they are due to.
+//! Distribution of a method's pause-loop exits (paper 004, figures 3 to 6): how many a wait has, and whose absence they are due to.
 
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::statistics::{Summary, summarise};
@@ -118,7 +118,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_method_without_waits_has_nothing_to_draw_and_one_with_waits_all_of_it() {
+    fn only_methods_with_waits_are_drawn() {
         assert_eq!(Spread::of("yield", |_| Vec::new()), None);
         let mut values: BTreeMap<String, Vec<f64>> = WITHIN
             .iter()

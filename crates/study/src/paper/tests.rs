@@ -1,4 +1,4 @@
-//! What the papers' files say, and the verdicts.
+//! Tests of the papers' files and verdicts.
 
 mod decisions;
 
@@ -31,7 +31,7 @@ fn value(paper: &Published, table: u32, case: &str, measure: &str, method: &str)
 }
 
 #[test]
-fn the_transcription_agrees_with_what_the_papers_say_elsewhere() {
+fn transcription_agrees_with_papers_text() {
     let spins = published("paper-000");
     // The text: WAPD has 0.02 to 0.27 points more overhead than RSLP. 0.27 is case 7's.
     let points: Vec<f64> = (1..=7)
@@ -76,7 +76,7 @@ fn the_transcription_agrees_with_what_the_papers_say_elsewhere() {
 }
 
 #[test]
-fn the_ratios_of_paper_003_are_those_of_its_frequencies() {
+fn paper_003_ratios_match_its_frequencies() {
     let paper = published("paper-003");
     let of = |measure, method| value(&paper, 1, "as published", measure, method);
     for (method, said) in [("fixed", 0.6), ("last-host", 2.2)] {
@@ -122,7 +122,7 @@ fn systems_do_the_work_that_they_say() {
 }
 
 #[test]
-fn the_papers_hardware_is_that_of_their_own_profile_alone() {
+fn only_paper_profile_has_papers_hardware() {
     let paper = published("paper-002");
     let test = |on| format!("profile.extensions.pending_test={on}");
     let changes = |name, own| paper.method(name, own).unwrap().1;
@@ -144,7 +144,7 @@ fn the_papers_hardware_is_that_of_their_own_profile_alone() {
 }
 
 #[test]
-fn the_papers_are_registered_before_they_are_run() {
+fn papers_are_registered_before_runs() {
     let experiments = folder("");
     for paper in [
         "paper-000",
@@ -280,7 +280,7 @@ measure = "etr"
 tolerance = 1.0
 "#;
 
-/// What a run with this much more throughput under self-wait shows.
+/// Judgement of runs with this much more throughput under self-wait.
 fn gain(point: &Point, gain: f64) -> Figures {
     let method = match point.native {
         true => 2.0,
@@ -292,7 +292,7 @@ fn gain(point: &Point, gain: f64) -> Figures {
 }
 
 #[test]
-fn a_gain_is_seen_and_fails_where_there_can_be_none() {
+fn gain_fails_where_impossible() {
     let judgement = judged(PAPER, |point| gain(point, 0.2));
     let [case] = &judgement.cases[..] else {
         panic!("{judgement:?}")
@@ -336,7 +336,7 @@ fn a_gain_is_seen_and_fails_where_there_can_be_none() {
 }
 
 #[test]
-fn a_claim_may_say_how_often_the_one_goes_into_the_other() {
+fn claim_may_bound_a_ratio() {
     let answer = |times: &str, gained: f64| {
         let paper = PAPER.replacen(
             "less = \"host-interrupt\"",
@@ -396,7 +396,7 @@ fn the_model_stands_beside_what_is_measured() {
 }
 
 #[test]
-fn a_case_may_belong_to_another_computer_and_have_more_phases() {
+fn case_may_have_own_computer_and_phases() {
     let tree = tempfile::tempdir().unwrap();
     let own = PAPER
         .replacen(
@@ -455,7 +455,7 @@ fn a_case_may_belong_to_another_computer_and_have_more_phases() {
 }
 
 #[test]
-fn a_phase_in_which_a_run_has_no_figure_moves_no_other_phase() {
+fn missing_figure_shifts_no_other_phase() {
     let paper = PAPER.replace(
         "{ measure = \"native-etr\", values = { host-interrupt = 50, self-wait = 60 } }",
         "{ measure = \"er\", values = { host-interrupt = 10, self-wait = 5 } }",

@@ -6,39 +6,39 @@ use crate::paper::{CaseResult, EffectResult, Judgement, KVM};
 use runner::table::number;
 use serde::Serialize;
 
-/// What our results have for a place.
+/// Result of ours for a place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
     /// Which place.
     pub place: String,
-    /// What is there.
+    /// The result there.
     pub ours: String,
     /// The paper's ratio, ours, and the ends of our interval, where the place has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratios: Option<(f64, f64, f64, f64)>,
-    /// What KVM and its way to spin come to there, where they were run: as ours, and not judged.
+    /// Results of KVM and of its spin policy there, where they were run: as ours, and not judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Other>,
     /// The verdict.
     pub verdict: String,
-    /// What it says of the claim.
+    /// Its verdict on the claim.
     #[serde(skip)]
     pub says: Says,
 }
 
-/// What another method comes to in a place.
+/// Result of another method in a place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Other {
     /// Which.
     pub method: &'static str,
-    /// What it comes to.
+    /// Its result.
     pub ours: String,
 }
 
 /// The methods that stand beside ours where they were run: KVM under the same guest, and its way to spin on Partita's own devices.
 pub(super) const OTHERS: [&str; 2] = [KVM, "directed"];
 
-/// What one place says of a claim.
+/// Verdict of one place on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
     /// It is as the paper has it.
@@ -53,7 +53,7 @@ pub enum Says {
     Nothing,
 }
 
-/// What came of a claim.
+/// Outcome of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -148,7 +148,7 @@ impl<'a> Judged<'a> {
     }
 }
 
-/// What is said of a value that is to lie within bounds.
+/// Sentence about a value that is to lie within bounds.
 fn of_band(answer: Answer) -> Says {
     match answer {
         Answer::Within => Says::Yes,
@@ -225,7 +225,7 @@ impl Place {
         })
     }
 
-    /// What a page calls it.
+    /// Its name on a page.
     fn name(&self) -> String {
         let case = self.case.as_ref().map(|case| match self.table {
             0 => case.clone(),
@@ -242,7 +242,7 @@ impl Place {
         }
     }
 
-    /// What an event costs beside another, where the paper has a range for that.
+    /// Cost of an event beside another, where the paper has a range for that.
     fn cost(&self, judgement: &Judgement, place: &str) -> Option<Found> {
         let [event, condition] = self.event.as_ref()?;
         let mut events = judgement.events.iter();

@@ -219,7 +219,7 @@ fn of(claim: &Beside<'_>) -> String {
     text
 }
 
-/// What a page calls a method that stands beside ours.
+/// Name on a page of a method that stands beside ours.
 fn name(method: &'static str) -> &'static str {
     match method {
         KVM => "KVM",

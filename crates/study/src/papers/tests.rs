@@ -11,7 +11,7 @@ fn list() -> Papers {
 }
 
 #[test]
-fn the_page_is_that_of_the_list_and_of_the_results() {
+fn page_matches_list_and_results() {
     let results = tree().join("docs/results");
     let page = std::fs::read_to_string(results.join(PAGE)).unwrap();
     assert!(
@@ -21,7 +21,7 @@ fn the_page_is_that_of_the_list_and_of_the_results() {
 }
 
 #[test]
-fn every_place_that_a_claim_names_is_in_the_papers_file() {
+fn claims_places_exist_in_papers_files() {
     let papers = list();
     for claim in papers.claim.iter().filter(|claim| !claim.ours.is_empty()) {
         let folder = tree().join(format!("experiments/paper-{}", claim.paper));
@@ -86,7 +86,7 @@ fn what_does_not_come_out_says_why() {
 }
 
 #[test]
-fn an_outcome_is_what_the_places_that_decide_say_together() {
+fn outcome_combines_deciding_places() {
     use super::find::Says::{No, Nothing, Open, Shown, Yes};
     for (places, outcome) in [
         (&[Yes, Yes, Shown][..], Outcome::ComesOut),
@@ -103,7 +103,7 @@ fn an_outcome_is_what_the_places_that_decide_say_together() {
 }
 
 #[test]
-fn a_paper_without_a_command_or_a_result_is_said_to_have_none() {
+fn missing_commands_and_results_are_named() {
     let text = "[paper.001]\ntitle = \"t\"\n[paper.002]\ntitle = \"u\"\ncommand = \"partita paper self-wait\"\n\
                 [[claim]]\npaper = \"001\"\ntext = \"a\"\nfigure = \"1\"\n\
                 [[claim]]\npaper = \"002\"\nkind = \"soft\"\ntext = \"b\"\nfigure = \"<2>\"\nreason = \"because\"\n";
@@ -133,7 +133,7 @@ fn a_paper_without_a_command_or_a_result_is_said_to_have_none() {
 
 /// Short runs leave out what no claim is about, and nothing else.
 #[test]
-fn short_runs_have_the_cases_and_methods_of_every_claim() {
+fn short_runs_cover_every_claim() {
     for claim in list().claim {
         let folder = tree().join(format!("experiments/paper-{}", claim.paper));
         let published = crate::paper::Published::read(&folder.join("published.toml")).unwrap();
@@ -178,7 +178,7 @@ fn short_runs_have_the_cases_and_methods_of_every_claim() {
 }
 
 #[test]
-fn kvm_and_its_way_to_spin_stand_beside_ours_where_they_were_run() {
+fn kvm_results_stand_beside_ours() {
     let list = list();
     let judged = list.beside(&tree().join("docs/results")).unwrap();
     let html = judged.html();

@@ -1,4 +1,4 @@
-//! What one VM of a drawn system does.
+//! Work of one VM of a drawn system.
 
 use exerciser::random::Random;
 
@@ -24,7 +24,7 @@ pub struct Guest {
     pub hold: u64,
     /// Locks to choose from.
     pub lock_count: u64,
-    /// What kind of lock.
+    /// Kind of lock.
     pub kind: &'static str,
     /// How it spins.
     pub spin: &'static str,

@@ -6,7 +6,7 @@ use crate::laboratory::{Entry, Outcome};
 use runner::table::Table;
 use serde::Serialize;
 
-/// What came of a series of drawn systems.
+/// Result of a series of drawn systems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Regret {
     /// The systems' names.
@@ -18,7 +18,7 @@ pub struct Regret {
 /// A combination, such as one policy, over all systems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: String,
     /// Its throughput on each system ([`throughput`]); `None` where a run failed.
     pub throughputs: Vec<Option<f64>>,
@@ -34,7 +34,7 @@ pub struct Row {
 const SHARES: [&str; 2] = ["least-of-share-20ms", "least-of-share-200ms"];
 
 impl Regret {
-    /// What entries say, which are in the order of systems, combinations and start phases.
+    /// Regret from entries, which are in the order of systems, combinations and start phases.
     pub fn new(
         systems: &[Drawn],
         combinations: &[Combination],
@@ -191,7 +191,7 @@ mod tests {
     use super::throughput;
 
     #[test]
-    fn the_mean_needs_no_common_unit_and_is_greatest_where_each_has_its_share() {
+    fn mean_is_greatest_at_fair_shares() {
         let of = |rates: [f64; 2]| throughput([1.0, 3.0].into_iter().zip(rates));
         let ratio = of([2.0, 30.0]) / of([3.0, 20.0]);
         let other_unit = of([2000.0, 30.0]) / of([3000.0, 20.0]);

@@ -30,7 +30,7 @@ fn every_drawn_system_passes_the_check() {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_and_another_one_does_not() {
+fn seed_determines_drawn_systems() {
     let texts = |seed| (0..20).map(move |number| draw(seed, number, 100).text());
     assert!(texts(1).eq(texts(1)));
     let all: BTreeSet<String> = texts(1).chain(texts(2)).collect();

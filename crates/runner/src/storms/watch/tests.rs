@@ -94,7 +94,7 @@ fn taken() -> Vec<Event> {
 }
 
 #[test]
-fn an_exit_is_false_while_the_holder_runs() {
+fn exit_is_false_while_holder_runs() {
     let mut events = taken();
     events.extend(pause(40, 0, 1));
     let storms = hear(events);
@@ -103,7 +103,7 @@ fn an_exit_is_false_while_the_holder_runs() {
 }
 
 #[test]
-fn a_holder_without_a_hart_is_told_from_a_waiter_without_one() {
+fn preempted_holder_differs_from_preempted_waiter() {
     let mut events = taken();
     // vCPU 3 gets hart 1: the holder is off.
     events.extend([exit(50, 1, 2), enter(60, 1, 3)]);
@@ -124,7 +124,7 @@ fn a_holder_without_a_hart_is_told_from_a_waiter_without_one() {
 }
 
 #[test]
-fn a_wait_ends_when_the_lock_is_passed_to_the_one_that_waits() {
+fn wait_ends_at_own_turn() {
     let mut events = taken();
     events.extend(pause(40, 0, 1));
     events.extend(pause(50, 0, 1));
@@ -140,14 +140,14 @@ fn a_wait_ends_when_the_lock_is_passed_to_the_one_that_waits() {
 }
 
 #[test]
-fn a_wait_that_goes_on_counts_with_what_it_has_had() {
+fn unfinished_wait_counts_with_its_exits() {
     let mut events = taken();
     events.extend(pause(40, 0, 1));
     assert_eq!(hear(events).exits_of_waits, [1]);
 }
 
 #[test]
-fn what_is_known_of_locks_is_kept_when_counting_begins_anew() {
+fn lock_state_survives_new_count() {
     let mut watcher = watcher();
     let mut tell = |events: Vec<Event>| {
         for event in &events {
@@ -168,7 +168,7 @@ fn what_is_known_of_locks_is_kept_when_counting_begins_anew() {
 }
 
 #[test]
-fn a_lock_that_was_taken_before_anybody_listened_has_an_unknown_holder() {
+fn lock_taken_earlier_has_unknown_holder() {
     let mut events = vec![enter(0, 0, 1), enter(0, 1, 2)];
     events.extend(pause(10, 0, 1));
     // vCPU 2 has it, and passes it on.
@@ -179,7 +179,7 @@ fn a_lock_that_was_taken_before_anybody_listened_has_an_unknown_holder() {
 }
 
 #[test]
-fn a_loop_that_is_not_read_is_counted_and_no_wait() {
+fn unreadable_loop_counts_without_wait() {
     let happening = Happening::PauseLoop {
         mode: GUEST,
         pc: 0x1000,
@@ -192,7 +192,7 @@ fn a_loop_that_is_not_read_is_counted_and_no_wait() {
 }
 
 #[test]
-fn a_flag_ends_the_waits_of_all_that_look_at_it() {
+fn flag_store_ends_all_waits() {
     let word = |cycles, value| {
         let happening = Happening::Word {
             mode: GUEST,
@@ -211,7 +211,7 @@ fn a_flag_ends_the_waits_of_all_that_look_at_it() {
 }
 
 #[test]
-fn the_time_after_an_exit_is_its_classs_until_the_wait_goes_on_or_ends() {
+fn time_after_exit_belongs_to_class() {
     let mut events = taken();
     events.extend(pause(40, 0, 1));
     // vCPU 3 gets hart 1: the holder is off.
@@ -230,7 +230,7 @@ fn the_time_after_an_exit_is_its_classs_until_the_wait_goes_on_or_ends() {
 }
 
 #[test]
-fn vcpus_that_exit_in_the_same_period_are_counted_together() {
+fn exits_in_one_period_count_together() {
     let mut events = taken();
     events.push(enter(35, 1, 3));
     // vCPUs 1 and 3 exit at the same time, and vCPU 1 once more, long afterwards.
@@ -242,7 +242,7 @@ fn vcpus_that_exit_in_the_same_period_are_counted_together() {
 }
 
 #[test]
-fn natively_a_wait_counts_from_its_loops_first_turn_to_when_its_turn_comes() {
+fn native_wait_lasts_until_own_turn() {
     const KERNEL: Mode = Mode::HYPERVISOR;
     let turn = |cycles, hart| {
         let happening = Happening::PauseLoop {

@@ -40,7 +40,7 @@ fn three(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_cut_anywhere_keeps_every_whole_line() {
+fn truncated_file_keeps_whole_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/results.jsonl");
     let bytes = three(&path);
@@ -95,7 +95,7 @@ fn a_damaged_line_is_named() {
 }
 
 #[test]
-fn other_files_and_other_versions_are_refused_and_left_alone() {
+fn foreign_files_are_refused_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes");
     let foreign = ["a diary\n", "no end of line", "{}\n", "[1]\n"];
@@ -123,7 +123,7 @@ fn two_do_not_write_to_one_file() {
 }
 
 #[test]
-fn what_a_full_disk_refuses_is_not_lost() {
+fn full_disk_loses_no_entry() {
     // Linux's device that is always full stands for the disk.
     let full = OpenOptions::new().write(true).open("/dev/full");
     let Ok(full) = full else {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_all_its_groups_or_none() {
+    fn file_has_all_groups_or_none() {
         let lines = (0..GROUP as u64 + 1).map(|seed| line(seed, None, 0.0));
         let mut tidy = Tidy {
             keys: Vec::new(),

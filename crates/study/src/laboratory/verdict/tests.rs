@@ -41,7 +41,7 @@ fn all_at(ratio: f64, phases: usize) -> Evidence {
 }
 
 #[test]
-fn an_effect_counts_beyond_the_smallest_of_interest_alone() {
+fn effect_counts_beyond_smallest_of_interest() {
     assert_eq!(decide(&[all_at(1.02, 6)]), [Answer::Above]);
     assert_eq!(decide(&[all_at(0.98, 6)]), [Answer::Below]);
     assert_eq!(decide(&[all_at(1.018, 6)]), [Answer::Within]);
@@ -54,7 +54,7 @@ fn an_effect_counts_beyond_the_smallest_of_interest_alone() {
 }
 
 #[test]
-fn no_effect_is_shown_and_not_concluded_from_finding_none() {
+fn no_effect_needs_its_own_evidence() {
     // Phases that scatter widely about one show no effect, and no equivalence either.
     let scattered = [0.8, 1.2, 0.9, 1.1, 0.85, 1.15, 0.95, 1.05];
     let answer = decide(&[Evidence::of_ratio(&scattered, 0.0185)]);
@@ -65,7 +65,7 @@ fn no_effect_is_shown_and_not_concluded_from_finding_none() {
 }
 
 #[test]
-fn too_few_phases_are_refused_and_told_how_many_are_needed() {
+fn too_few_phases_name_needed_number() {
     // 2 * 2^-5 = 0.0625 is above 0.05, 2 * 2^-6 is below.
     let refused = Answer::Refused {
         phases: 5,
@@ -123,7 +123,7 @@ fn holms_procedure_steps_down() {
 }
 
 #[test]
-fn a_conjunction_is_as_weak_as_its_weakest_part() {
+fn conjunction_is_weak_as_weakest_part() {
     let holds = Evidence::of_relation([true; 8]);
     let fails = Evidence::of_relation([false; 8]);
     let open = Evidence::of_relation([true, false, true, false, true, false, true, false]);
@@ -215,7 +215,7 @@ proptest! {
 
     /// The number of phases that a refusal asks for is enough, and the smallest that is.
     #[test]
-    fn a_refused_comparison_would_be_told_with_what_it_asks_for(count in 1usize..60, phases in 1usize..12) {
+    fn needed_phases_would_decide(count in 1usize..60, phases in 1usize..12) {
         let table = vec![all_at(1.5, phases); count];
         for answer in decide(&table) {
             match answer {
@@ -234,7 +234,7 @@ proptest! {
 /// All tables of two comparisons of eight phases each, where each phase lies on either side with the same probability: no
 /// effect is there, and the part of the tables that conclude one is at most what is said.
 #[test]
-fn a_table_without_effects_is_wrong_as_seldom_as_it_says() {
+fn null_table_keeps_error_rate() {
     let ratios = |coins: u32| -> Vec<f64> {
         let side = |phase: u32| if coins >> phase & 1 == 1 { 1.1 } else { 0.9 };
         (0..8).map(side).collect()

@@ -1,4 +1,4 @@
-//! Whether what a paper's file names is there.
+//! Checks that what a paper's file names exists.
 
 use super::{Case, KVM, NATIVE, Published};
 use crate::paper::Gain;

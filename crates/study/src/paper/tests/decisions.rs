@@ -1,4 +1,4 @@
-//! What is decided together, refused, fitted or wrong in a paper's file.
+//! Tests of verdicts: decided together, refused, fitted, or wrong in a paper's file.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn one_start_phase_is_no_verdict() {
 }
 
 #[test]
-fn a_table_is_decided_together_and_says_how_many_comparisons_it_has() {
+fn table_is_decided_as_one_family() {
     // Two effects (native and self-wait of etr) and a claim: 2 * 2^-6 = 0.031 is above 0.05 / 3.
     let judgement = judged_with(6, PAPER, |point| gain(point, 0.2));
     assert_eq!(judgement.families[0].comparisons, 3);
@@ -47,7 +47,7 @@ fn a_table_is_decided_together_and_says_how_many_comparisons_it_has() {
 }
 
 #[test]
-fn what_is_fitted_is_shown_and_never_judged() {
+fn fitted_values_are_never_judged() {
     let fitted = PAPER.replacen(
         "native = 2.0 } }",
         "native = 2.0 }, fitted = [\"native\"], absolute = 10 }",
@@ -127,7 +127,7 @@ fn orders_are_told_phase_by_phase() {
 }
 
 #[test]
-fn the_work_of_a_run_is_what_was_planned() {
+fn runs_do_planned_work() {
     let lines = std::cell::RefCell::new(Vec::new());
     judged(PAPER, |point| {
         lines
@@ -191,7 +191,7 @@ fn mistakes_in_a_papers_file_are_named() {
 }
 
 #[test]
-fn a_gain_is_drawn_over_what_is_lost() {
+fn gain_is_drawn_over_loss() {
     let with = |over: &str, base: &str| {
         format!(
             "{PAPER}\n[[gain]]\ntitle = \"gain over loss\"\ntable = 1\nmeasure = \"etr\"\n\
@@ -262,7 +262,7 @@ fn planned(paper: &str, quick: bool) -> (Vec<(String, usize)>, Vec<String>) {
 }
 
 #[test]
-fn a_case_that_is_run_by_name_is_in_no_whole_form() {
+fn case_run_by_name_is_extra() {
     let paper = PAPER.replacen(
         "system = \"system.toml\"",
         "system = \"system.toml\"\nby-name = true",
@@ -300,7 +300,7 @@ fn a_case_that_is_run_by_name_is_in_no_whole_form() {
 }
 
 #[test]
-fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
+fn short_runs_have_own_phases_and_cases() {
     let with = |keys: &str| {
         let keys =
             format!("system = \"system.toml\"\nphases = 40\nkvm = true\nbeside-phases = 2\n{keys}");
@@ -335,7 +335,7 @@ fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
 }
 
 #[test]
-fn a_claim_may_be_that_a_measure_is_more_than_a_number() {
+fn claim_may_bound_measure_by_number() {
     let with = |less: &str| PAPER.replacen("less = \"host-interrupt\"", less, 1);
     // The phases of self-wait go from 1.2 on, a tenth of it more in each.
     let answer = |than: &str| {
@@ -375,7 +375,7 @@ fn a_claim_may_be_that_a_measure_is_more_than_a_number() {
 }
 
 #[test]
-fn too_few_phases_are_told_before_any_is_run() {
+fn too_few_phases_are_known_beforehand() {
     let told_with = |seeds| {
         let (paper, plan) = paper_and_plan(seeds, PAPER);
         too_few(&paper, &plan)
