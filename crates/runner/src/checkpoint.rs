@@ -18,7 +18,7 @@ use system::image::{self, ImageError, slots::Assignment};
 use system::{System, Vm};
 
 /// Parts of a second of machine time between two looks at what was said.
-const LOOKS: u64 = 1000;
+const POLLS_PER_SECOND: u64 = 1000;
 /// Longest machine time that the operator's prompt may take for its answers, in seconds.
 const PATIENCE: u64 = 30;
 /// The keys that open the operator's prompt, what ends a line there, and what is asked at last.
@@ -168,7 +168,7 @@ pub(crate) fn make_of(
     let begun = Instant::now();
     while !missing.is_empty() {
         let limits = Limits {
-            cycles: Some(run.machine.now() + look(&run.machine)),
+            cycles: Some(run.machine.now() + poll_interval(&run.machine)),
             ..Limits::default()
         };
         let stop = run.follow(&limits, &mut |line| match Line::of(line) {
@@ -333,9 +333,9 @@ fn operate(
     show: &mut dyn FnMut(&str),
 ) -> Result<crate::report::Report, CheckpointFailure> {
     let mut said = Vec::new();
-    for _ in 0..PATIENCE * LOOKS {
+    for _ in 0..PATIENCE * POLLS_PER_SECOND {
         let limits = Limits {
-            cycles: Some(run.machine.now() + look(&run.machine)),
+            cycles: Some(run.machine.now() + poll_interval(&run.machine)),
             ..Limits::default()
         };
         let stop = run.follow(&limits, &mut |line| {
@@ -375,6 +375,6 @@ fn answer(command: &str) -> String {
 }
 
 /// Machine time between two looks, in cycles.
-pub(crate) fn look(machine: &Machine) -> u64 {
-    (machine.clock().cycles_per_second() / LOOKS).max(1)
+pub(crate) fn poll_interval(machine: &Machine) -> u64 {
+    (machine.clock().cycles_per_second() / POLLS_PER_SECOND).max(1)
 }

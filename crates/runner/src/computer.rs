@@ -23,7 +23,7 @@ use std::sync::mpsc::Sender;
 
 /// Which computer.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum ComputerKind {
     /// QEMU's virt board, in a process of its own.
     Qemu,
     /// The machine.
@@ -35,14 +35,14 @@ pub enum Kind {
 /// # Errors
 /// It cannot be switched on; nothing has happened then.
 pub fn start(
-    kind: &Kind,
+    kind: &ComputerKind,
     setup: &Setup<'_>,
     attendance: Attendance,
     output: Sender<Piece>,
 ) -> Result<Box<dyn Computer>, ComputerError> {
     match kind {
-        Kind::Qemu => emulator::start(setup, output),
-        Kind::Machine(chosen) => {
+        ComputerKind::Qemu => emulator::start(setup, output),
+        ComputerKind::Machine(chosen) => {
             let (machine, users) = board::build(setup, chosen)?;
             simulator::start(machine, users, attendance, chosen.later_check(), output)
         }

@@ -4,19 +4,19 @@
 
 mod compute;
 mod costs;
+mod definitions;
+mod explain;
 mod inputs;
-mod list;
 mod measure;
-mod show;
 #[cfg(test)]
 mod tests;
 
 pub use compute::{HELD, WITHIN, compute, relative};
 use costs::COSTS;
+use definitions::GENERAL;
+pub use explain::{explain, show};
 pub use inputs::Inputs;
-use list::GENERAL;
 pub use measure::{Better, Measure};
-pub use show::{explain, show};
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! A guest on the computer itself: what "per cent of native" is measured against.
 
 use crate::checkpoint::Span;
-use crate::checkpoint::{Boot, CheckpointFailure, count, look, make_of, restore};
+use crate::checkpoint::{Boot, CheckpointFailure, count, make_of, poll_interval, restore};
 use crate::computer::{Chosen, ComputerError, Setup};
 use crate::headless::{Limits, Run};
 use crate::storms::Storms;
@@ -161,7 +161,7 @@ fn steady(
             return None;
         }
         let look = Limits {
-            cycles: Some(run.machine.now() + look(&run.machine)),
+            cycles: Some(run.machine.now() + poll_interval(&run.machine)),
             ..Limits::default()
         };
         let stop = run.follow(&look, &mut |line| {

@@ -2,8 +2,8 @@
 //! VM ended.
 
 mod collect;
-mod show;
-mod since;
+mod difference;
+mod tables;
 #[cfg(test)]
 mod tests;
 

@@ -57,7 +57,7 @@ impl Users {
     pub fn figures(&self, guests: &mut Guests) {
         let nanoseconds = |cycles: u64| self.clock.nanoseconds(Cycles(cycles));
         for (vm, records) in &self.vms {
-            let records: Vec<Record> = records.iter().map(look).collect();
+            let records: Vec<Record> = records.iter().map(snapshot).collect();
             let mut responses: Vec<u64> = records
                 .iter()
                 .flat_map(|record| record.responses.iter().copied().map(nanoseconds))
@@ -78,7 +78,7 @@ impl Users {
         let mut failures = Vec::new();
         for (vm, records) in &self.vms {
             for (number, record) in records.iter().enumerate() {
-                let record = look(record);
+                let record = snapshot(record);
                 let wrong = record.wrong.iter();
                 failures.extend(wrong.map(|what| format!("{vm}, terminal {number}: {what}")));
                 if !record.left {
@@ -94,7 +94,7 @@ impl Users {
     }
 }
 
-fn look(record: &Shared) -> Record {
+fn snapshot(record: &Shared) -> Record {
     record
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

@@ -4,13 +4,13 @@
 //! hypervisor pays nothing. [`perfetto`] writes a timeline for Perfetto, `study::drawing::lanes` draws it.
 
 mod interrupts;
+mod lanes;
 mod names;
 pub mod perfetto;
 mod record;
-mod sheet;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
 pub use record::{PAUSE_LOOP_EXIT, Recorder};
-pub use timeline::{Flow, Kind, Lane, Mark, Owner, Slice, Timeline, Window};
+pub use timeline::{Flow, Lane, Mark, Owner, Slice, SliceKind, Timeline, Window};

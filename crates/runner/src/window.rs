@@ -4,10 +4,10 @@
 //! copy, in which somebody asks the operator's prompt for a report; the run itself goes on as if nothing had been. A report closes
 //! to the cycle, and so does the difference of two.
 
-use crate::checkpoint::{Boot, CheckpointFailure, ask, look};
+use crate::checkpoint::{Boot, CheckpointFailure, ask, poll_interval};
 use crate::computer::Setup;
+use crate::exit_latency::{Passages, Row};
 use crate::headless::{Limits, Run};
-use crate::passages::{Passages, Row};
 use crate::report::{Report, Work};
 use crate::run::{Line, Outcome, check_memory};
 use machine::checkpoint::CheckpointError;
@@ -257,7 +257,7 @@ pub(crate) fn begin(
     let begun = std::time::Instant::now();
     while !missing.is_empty() {
         let limits = Limits {
-            cycles: Some(run.machine.now() + look(&run.machine)),
+            cycles: Some(run.machine.now() + poll_interval(&run.machine)),
             stop: Some(boot.stop),
             ..Limits::default()
         };

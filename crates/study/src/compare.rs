@@ -2,17 +2,17 @@
 
 mod expand;
 mod grid;
+mod legend;
 mod ranking;
 mod row;
 mod table;
 #[cfg(test)]
 mod tests;
 mod variances;
-mod words;
 
 pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
+pub use legend::legend;
 pub use ranking::Ranking;
 pub use row::{Cell, Row};
 pub use table::Comparison;
-pub use words::legend;

@@ -4,9 +4,10 @@
 //! [`run_all`] runs many on the computer's cores and appends each finished one to a [`Store`], from which an
 //! interrupted series goes on. [`statistics`] condenses repetitions.
 
-mod against;
 mod child;
 pub mod diff;
+mod durations;
+mod native_baseline;
 mod phase;
 mod point;
 mod record;
@@ -16,18 +17,17 @@ mod start;
 pub mod statistics;
 mod store;
 pub mod tidy;
-mod took;
 pub mod verdict;
 
-pub use against::{counts_ends, native_figures, native_point};
 pub use child::ChildRunner;
+pub use durations::{Durations, Forecast, Timed};
+pub use native_baseline::{counts_ends, native_figures, native_point};
 pub use phase::{with_phase, with_window};
 pub use point::{Computer, MadeBy, Point, PointError};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use start::{from_checkpoint, usual_start, within};
 pub use store::{Entry, Store, StoreError};
-pub use took::{Ahead, Timed, Took};
 
 use runner::measures::Figures;
 use serde::{Deserialize, Serialize};

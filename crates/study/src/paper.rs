@@ -2,26 +2,26 @@
 
 mod curve;
 mod events;
+mod exit_distribution;
 mod figures;
 mod gain;
 mod judge;
 mod model;
-mod narrow;
 mod plan;
 mod published;
 pub mod registration;
 mod rehearsal;
 mod relation;
+mod render;
 mod result;
 mod runs;
-mod show;
-mod spread;
+mod selection;
 #[cfg(test)]
 mod tests;
 
+pub use exit_distribution::Spread;
 pub use figures::{Bars, Cost, Curve, EventCost, Shown};
 pub use judge::judge;
-pub use narrow::Selection;
 pub use plan::{Group, Plan, PlanError, Wanted, with_parameters};
 pub use published::{
     Against, Case, Claim, Figure, Gain, KVM, Negative, Order, PROFILE, Part, Published,
@@ -29,10 +29,10 @@ pub use published::{
 };
 pub use rehearsal::too_few;
 pub use relation::Relation;
+pub use render::{Picture, document, page, show};
 pub use result::{
     AbsoluteResult, BarsResult, CaseResult, ClaimResult, CurveResult, Drawn, EffectResult,
     EventCostResult, Family, GainPoint, GainResult, Judgement, ModelPoint, NegativeResult,
     Question, Size,
 };
-pub use show::{Picture, document, page, show};
-pub use spread::Spread;
+pub use selection::Selection;

@@ -3,12 +3,12 @@
 //! The list is `experiments/papers.toml`. Figures and verdicts come from `docs/results/paper-NNN.json` alone, so that the page says nothing
 //! that a paper's own page does not.
 
-mod find;
-mod show;
+mod lookup;
+mod render;
 #[cfg(test)]
 mod tests;
 
-pub use find::{Found, Outcome};
+pub use lookup::{Found, Outcome};
 
 use crate::paper::{Judgement, PublishedError};
 use crate::results::{Content, Kept, ResultsError};
@@ -46,7 +46,7 @@ pub struct Paper {
 /// How a paper came to a claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ClaimBasis {
     /// It measured it.
     #[default]
     Hard,
@@ -62,7 +62,7 @@ pub struct PaperClaim {
     pub paper: String,
     /// How the paper came to it.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: ClaimBasis,
     /// Its text.
     pub text: String,
     /// Its figure.
@@ -108,7 +108,7 @@ pub struct Beside<'a> {
     /// The paper.
     pub paper: &'a str,
     /// How the paper came to it.
-    pub kind: Kind,
+    pub kind: ClaimBasis,
     /// Its text.
     pub text: &'a str,
     /// Its figure.

@@ -25,7 +25,7 @@ pub struct Kept {
     /// The words after `partita` that make it anew.
     pub command: Vec<String>,
     /// Its makers.
-    pub made: Made,
+    pub made: Provenance,
     /// Its content.
     pub content: Content,
 }
@@ -33,7 +33,7 @@ pub struct Kept {
 /// Makers of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Made {
+pub struct Provenance {
     /// How it was made, in words.
     pub how: String,
     /// True if the runs were shorter than the full ones.
@@ -82,7 +82,7 @@ pub enum ResultsError {
     },
 }
 
-impl Made {
+impl Provenance {
     /// Of these runs. A kernel is called by what it is for any VM, as all VMs of a table mostly have the same.
     pub fn of(entries: &[Entry], how: String, quick: bool) -> Self {
         let mut files: BTreeMap<String, Vec<Fingerprint>> = BTreeMap::new();
@@ -256,7 +256,7 @@ mod tests {
         Kept {
             form: FORM,
             command: ["claims", "faster"].map(String::from).to_vec(),
-            made: Made {
+            made: Provenance {
                 how: String::from("On the machine."),
                 quick: true,
                 runs: 10,

@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn where_a_conclusion_turns_over_is_found() {
-        // Ahead at 1 and 2, open at 3, behind at 4.
+        // Forecast at 1 and 2, open at 3, behind at 4.
         let turning = sweep(|value| 1.3 - value * 0.1);
         let turns = turning.turns("etr");
         assert_eq!(turns.len(), 1);

@@ -3,8 +3,8 @@
 use super::BenchError;
 use guest_images::Progress;
 use runner::computer::{Chosen, Setup};
+use runner::exit_latency::{LatencyKind, Passages, Row};
 use runner::headless::{Limits, Run};
-use runner::passages::{Kind, Passages, Row};
 use runner::table::Table;
 use serde::Serialize;
 use std::fmt;
@@ -162,12 +162,12 @@ impl fmt::Display for PassagesReport {
                 "most",
             ]);
             // Addresses differ from build to build.
-            for row in rows.iter().filter(|row| row.kind != Kind::Pauses) {
+            for row in rows.iter().filter(|row| row.kind != LatencyKind::Pauses) {
                 let name = match row.kind {
-                    Kind::Exit => format!("exit: {}", row.cause),
-                    Kind::Dispatch => format!("dispatch after: {}", row.cause),
-                    Kind::FromIdle => String::from("dispatch by an idle hart"),
-                    Kind::Pauses => format!("pauses at: {}", row.cause),
+                    LatencyKind::Exit => format!("exit: {}", row.cause),
+                    LatencyKind::Dispatch => format!("dispatch after: {}", row.cause),
+                    LatencyKind::FromIdle => String::from("dispatch by an idle hart"),
+                    LatencyKind::Pauses => format!("pauses at: {}", row.cause),
                 };
                 let figures = row.instructions.iter().chain(&row.cycles);
                 table.row(

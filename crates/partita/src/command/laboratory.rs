@@ -25,7 +25,8 @@ use study::laboratory::with_phase;
 use study::laboratory::with_window;
 use study::laboratory::within;
 use study::laboratory::{
-    Ahead, Bar, ChildRunner, Computer, Entry, MadeBy, Outcome, Point, Store, Timed, Took, run_all,
+    Bar, ChildRunner, Computer, Durations, Entry, Forecast, MadeBy, Outcome, Point, Store, Timed,
+    run_all,
 };
 use system::cache::Cache;
 use system::fingerprint::Fingerprints;
@@ -247,7 +248,7 @@ impl Laboratory {
     }
 
     /// What is ahead of a series of these points, or of its shard.
-    pub(super) fn ahead(&self, points: Vec<Point>) -> Result<Ahead, Failure> {
+    pub(super) fn ahead(&self, points: Vec<Point>) -> Result<Forecast, Failure> {
         let points = match self.shard {
             Some(shard) => shard.of(points),
             None => points,
@@ -260,12 +261,12 @@ impl Laboratory {
         self.jobs
     }
 
-    fn took(&self) -> Took {
+    fn took(&self) -> Durations {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        Took::beside(store.path())
+        Durations::beside(store.path())
     }
 
-    fn count(&self, points: &[(Point, MadeBy)], took: &Took) -> Ahead {
+    fn count(&self, points: &[(Point, MadeBy)], took: &Durations) -> Forecast {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen = BTreeSet::new();
         let missing = points.iter().filter(|(point, made_by)| {

@@ -7,7 +7,7 @@ use super::trace;
 use clap::ValueEnum;
 use std::io::Write;
 use std::path::PathBuf;
-use study::laboratory::{Ahead, Computer, Entry};
+use study::laboratory::{Computer, Entry, Forecast};
 use study::paper::{
     self, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted, registration,
 };
@@ -157,7 +157,7 @@ impl PaperArguments {
     }
 
     /// What is ahead, and how many runs are made at a time.
-    pub(super) fn ahead(&self) -> Result<(Ahead, usize), Failure> {
+    pub(super) fn ahead(&self) -> Result<(Forecast, usize), Failure> {
         let (_, plan) = self.plan()?;
         let laboratory = Laboratory::new(&self.laboratory, self.paper.folder())?;
         let points = laboratory.with_phases(plan.points())?;

@@ -10,9 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::claims::Claims;
 use study::laboratory::shard::merge;
-use study::laboratory::{Ahead, Store};
+use study::laboratory::{Forecast, Store};
 use study::papers::{self, Papers};
-use study::results::{Content, FORM, Kept, Made, names, places, stale};
+use study::results::{Content, FORM, Kept, Provenance, names, places, stale};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ResultsArguments {
@@ -236,7 +236,7 @@ impl Name {
 impl RefreshArguments {
     /// Says what is ahead before the first run is made.
     fn say_ahead(&self, folder: &Path) -> Result<(), Failure> {
-        let mut together = (Ahead::default(), 1);
+        let mut together = (Forecast::default(), 1);
         for name in &self.names {
             let Some(paper) = name.paper() else { continue };
             let quick = self.is_quick(*name, folder)?;
@@ -310,7 +310,7 @@ impl RefreshArguments {
             Some(paper) => {
                 let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
                 let repeated = arguments.repeat()?;
-                let made = Made::of(&repeated.entries, repeated.how, quick);
+                let made = Provenance::of(&repeated.entries, repeated.how, quick);
                 (made, Content::Paper(Box::new(repeated.judgement)))
             }
             None => {
@@ -320,7 +320,7 @@ impl RefreshArguments {
                 let wanted: Vec<_> = all.claims.iter().collect();
                 let shown = super::claims::show(&arguments, &file, &wanted)?;
                 let how = String::from("On the machine, each claim with its own profile.");
-                let made = Made::of(&shown.entries, how, false);
+                let made = Provenance::of(&shown.entries, how, false);
                 let content = Content::Claims {
                     title: all.title,
                     claims: shown.judged,

@@ -10,7 +10,7 @@ use machine::trace::{Event, Sink};
 use runner::computer::{Chosen, Setup};
 use runner::headless::{Limits, Run};
 use runner::storms::{Runs, Watcher};
-use runner::trace::{Kind, Recorder, Timeline, Window, perfetto};
+use runner::trace::{Recorder, SliceKind, Timeline, Window, perfetto};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -335,17 +335,20 @@ fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
         page.figure(&drawing::shares(&names, &rows), "Shares of service");
     }
     for (kind, heading) in [
-        (Kind::SpinWait, "How long spin waits without a hart lasted"),
-        (Kind::Spins, "How long spins on a hart lasted"),
         (
-            Kind::Holds,
+            SliceKind::SpinWait,
+            "How long spin waits without a hart lasted",
+        ),
+        (SliceKind::Spins, "How long spins on a hart lasted"),
+        (
+            SliceKind::Holds,
             "How long locks were held that others had waited for",
         ),
         (
-            Kind::Delivery,
+            SliceKind::Delivery,
             "How long interrupts took from their device to their handler",
         ),
-        (Kind::Runs, "How long vCPUs kept their harts"),
+        (SliceKind::Runs, "How long vCPUs kept their harts"),
     ] {
         let lengths = timeline.lengths(kind);
         if lengths.is_empty() {

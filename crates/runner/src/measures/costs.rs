@@ -2,7 +2,7 @@
 
 use super::inputs::{Inputs, ratio};
 use super::measure::{Better, Measure, measure};
-use crate::passages::{Kind, Row};
+use crate::exit_latency::{LatencyKind, Row};
 use crate::report::{Report, Work};
 use abi::monitor::ExitCause;
 use machine::monitor::{Counts, Event, Report as Monitor};
@@ -167,7 +167,7 @@ pub(super) fn costs(inputs: &Inputs<'_>, put: &mut impl FnMut(&str, Option<f64>)
 }
 
 fn passage(row: &Row, put: &mut impl FnMut(&str, Option<f64>)) {
-    if row.kind != Kind::Exit {
+    if row.kind != LatencyKind::Exit {
         return;
     }
     let name = name_of(row);
@@ -183,14 +183,14 @@ fn dispatches_and_pauses(inputs: &Inputs<'_>, put: &mut impl FnMut(&str, Option<
     let rows = inputs.passages;
     let all = rows
         .iter()
-        .find(|row| row.kind == Kind::Dispatch && row.cause == "all");
+        .find(|row| row.kind == LatencyKind::Dispatch && row.cause == "all");
     if let Some(all) = all {
         put("dispatch-passage-cycles", Some(all.cycles[1] as f64));
     }
     if let Some(report) = inputs.hardware
         && !rows.is_empty()
     {
-        let pauses = rows.iter().filter(|row| row.kind == Kind::Pauses);
+        let pauses = rows.iter().filter(|row| row.kind == LatencyKind::Pauses);
         let waited: u64 = pauses.map(|row| row.count * row.cycles[1]).sum();
         let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
         let part = ratio(Some(100.0 * waited as f64), Some(cycles as f64));
@@ -210,7 +210,7 @@ fn passages_per_event(
     report: &Monitor,
     put: &mut impl FnMut(&str, Option<f64>),
 ) {
-    if row.kind != Kind::Exit {
+    if row.kind != LatencyKind::Exit {
         return;
     }
     let name = name_of(row);
@@ -463,8 +463,8 @@ mod tests {
             cycles: [70, 100, 110],
         };
         let rows = [
-            row(Kind::Exit, "WFI, which waits", 4),
-            row(Kind::Dispatch, "SBI call", 4),
+            row(LatencyKind::Exit, "WFI, which waits", 4),
+            row(LatencyKind::Dispatch, "SBI call", 4),
         ];
         let figures = figures(&[WORK], &rows, None);
         assert_eq!(figures["passage-cycles.wfi-which-waits"], 100.0);

@@ -1,6 +1,6 @@
 //! The reports of a run that its measures are computed from.
 
-use crate::passages::Row;
+use crate::exit_latency::Row;
 use crate::report::Report;
 use crate::storms::Storms;
 use crate::workloads::Guests;

@@ -2,7 +2,7 @@
 
 use super::console::Line;
 use crate::computer::End;
-use crate::passages::Row;
+use crate::exit_latency::Row;
 use crate::report::{Collector, Report};
 use crate::storms::Storms;
 use crate::workloads::Guests;

@@ -6,7 +6,7 @@ use super::control::{Control, Request, Socket};
 use super::logs::Logs;
 use super::script::Script;
 use crate::computer::{
-    self, Attendance, ComputerError, Early, GRACE, Kind, POWER_OFF_KEYS, Piece, Setup,
+    self, Attendance, ComputerError, ComputerKind, Early, GRACE, POWER_OFF_KEYS, Piece, Setup,
 };
 use abi::system::RESERVED_NAME;
 use machine::front::{RawTerminal, end_by};
@@ -46,7 +46,7 @@ pub struct Options {
     /// A socket's file, at which programs can say what an operator says at the prompt.
     pub control: Option<PathBuf>,
     /// Computer to run it on.
-    pub on: Kind,
+    pub on: ComputerKind,
 }
 
 /// Why a run could not take place.
@@ -143,7 +143,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
     let mut limit = options.time_limit;
     if let (Some(own), None) = (own_limit, limit) {
         limit = Some(own);
-        if let Kind::Machine(_) = options.on {
+        if let ComputerKind::Machine(_) = options.on {
             attendance.time_limit = Some(own);
             limit = Some(own.saturating_mul(HOST_SECONDS));
         }
@@ -213,7 +213,7 @@ impl Session {
     /// Switches the computer on and follows it to its end.
     fn follow(
         &mut self,
-        on: &Kind,
+        on: &ComputerKind,
         setup: &Setup<'_>,
         limit: Option<Duration>,
         attendance: Attendance,

@@ -172,14 +172,14 @@ fn annotations(details: &[(&'static str, String)]) -> Vec<DebugAnnotation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Owner, Slice};
+    use super::super::{Owner, Slice, SliceKind};
     use super::*;
 
     fn slice(start: u64, end: u64, name: &str) -> Slice {
         Slice {
             start,
             end,
-            kind: Kind::Runs,
+            kind: SliceKind::Runs,
             name: String::from(name),
             details: vec![("why", String::from(name))],
         }

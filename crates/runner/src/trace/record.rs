@@ -1,9 +1,9 @@
 //! From the machine's events to a timeline.
 
 use super::interrupts::{Messages, Sent};
+use super::lanes::LaneRecorder;
 use super::names::{file_name, interrupt};
-use super::sheet::Sheet;
-use super::{Flow, Kind, Owner, Timeline, Window};
+use super::{Flow, Owner, SliceKind, Timeline, Window};
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
 use machine::trace::locks::{Hold, Locks};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Name of the mark of a pause loop's exit.
 pub const PAUSE_LOOP_EXIT: &str = "pause-loop exit";
 /// Two waits on one word with less than this between them are one spin, in nanoseconds: the time to look at the word.
-const LOOK: u64 = 20_000;
+const MAX_POLL_GAP_NS: u64 = 20_000;
 
 /// State of a hart.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct Record {
-    sheet: Sheet,
+    sheet: LaneRecorder,
     clock: Clock,
     /// The vCPUs in the order of their VMIDs, from 1.
     vcpus: Vec<Owner>,
@@ -60,7 +60,7 @@ struct Record {
     /// The words for which vCPUs without a hart wait.
     parked: BTreeMap<u16, u64>,
     /// Since when a vCPU has been without a hart, and why.
-    away: BTreeMap<u16, (u64, Kind, String)>,
+    away: BTreeMap<u16, (u64, SliceKind, String)>,
     locks: Locks,
     messages: Messages,
     deliveries: Vec<u64>,
@@ -75,7 +75,7 @@ impl Recorder {
             .flat_map(|(vm, count)| (0..*count).map(|number| Owner::Vcpu(vm.clone(), number)));
         Self {
             shared: Arc::new(Mutex::new(Record {
-                sheet: Sheet::new(window),
+                sheet: LaneRecorder::new(window),
                 clock,
                 vcpus: vcpus.collect(),
                 harts: BTreeMap::new(),
@@ -252,7 +252,7 @@ impl Record {
             // The same vCPU goes on: what was between is the handling of its exit. A return from M-mode is none.
             if let (Some((start, why)), Some(owner)) = (exit, self.owner(vmid)) {
                 self.sheet
-                    .slice(owner, start, now, Kind::Exit, why, Vec::new());
+                    .slice(owner, start, now, SliceKind::Exit, why, Vec::new());
             }
             return;
         }
@@ -286,16 +286,22 @@ impl Record {
             owner.clone(),
             start,
             end,
-            Kind::Runs,
+            SliceKind::Runs,
             format!("on hart {}", hart.0),
             details.clone(),
         );
         let name = owner.name();
-        self.sheet
-            .slice(Owner::Hart(hart.0), start, end, Kind::Runs, name, details);
+        self.sheet.slice(
+            Owner::Hart(hart.0),
+            start,
+            end,
+            SliceKind::Runs,
+            name,
+            details,
+        );
         let spin = self.spins.get_mut(&vmid).filter(|spin| {
             // A vCPU that left out of a wait for a word spins on.
-            spin.waiting || end.saturating_sub(spin.last) < LOOK
+            spin.waiting || end.saturating_sub(spin.last) < MAX_POLL_GAP_NS
         });
         let away = match spin {
             Some(spin) => {
@@ -304,10 +310,10 @@ impl Record {
                 self.end_spin(vmid, end);
                 self.locks.wait(word, vmid);
                 self.parked.insert(vmid, word);
-                (end, Kind::SpinWait, format!("spin wait on {word:#x}"))
+                (end, SliceKind::SpinWait, format!("spin wait on {word:#x}"))
             }
-            None if idle => (end, Kind::Waits, format!("waits ({why})")),
-            None => (end, Kind::Waits, format!("off ({why})")),
+            None if idle => (end, SliceKind::Waits, format!("waits ({why})")),
+            None => (end, SliceKind::Waits, format!("off ({why})")),
         };
         self.away.insert(vmid, away);
     }
@@ -320,7 +326,7 @@ impl Record {
         let known = self.spins.get(&vmid).copied();
         self.locks.wait(word, vmid);
         match known {
-            Some(spin) if spin.word == word && now.saturating_sub(spin.last) < LOOK => {
+            Some(spin) if spin.word == word && now.saturating_sub(spin.last) < MAX_POLL_GAP_NS => {
                 let spin = Spin {
                     last: now,
                     waiting: true,
@@ -395,19 +401,19 @@ impl Record {
                 ("waiters", spin.waiters.to_string()),
             ];
             self.sheet
-                .slice(owner, spin.start, end, Kind::Spins, name, details);
+                .slice(owner, spin.start, end, SliceKind::Spins, name, details);
         }
     }
 
     fn end_idle(&mut self, hart: HartId, now: u64) {
         let idle = self.harts.entry(hart.0).or_default().idle.take();
         if let Some(start) = idle {
-            let name = String::from(Kind::Idle.name());
+            let name = String::from(SliceKind::Idle.name());
             self.sheet.slice(
                 Owner::Hart(hart.0),
                 start,
                 now,
-                Kind::Idle,
+                SliceKind::Idle,
                 name,
                 Vec::new(),
             );
@@ -426,7 +432,7 @@ impl Record {
         ];
         let owner = Owner::Lock(hold.word);
         self.sheet
-            .slice(owner, hold.start, hold.end, Kind::Holds, name, details);
+            .slice(owner, hold.start, hold.end, SliceKind::Holds, name, details);
     }
 
     /// A hart handles what has arrived at a file.

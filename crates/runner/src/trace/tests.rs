@@ -56,7 +56,7 @@ fn wait(cycles: u64, hart: u32) -> Event {
     at(cycles, hart, happening)
 }
 
-fn story(timeline: &Timeline, owner: &Owner) -> Vec<(u64, u64, Kind)> {
+fn story(timeline: &Timeline, owner: &Owner) -> Vec<(u64, u64, SliceKind)> {
     let lane = timeline.lanes.iter().find(|lane| lane.owner == *owner);
     let slices = lane.map(|lane| lane.slices.as_slice()).unwrap_or_default();
     slices
@@ -101,25 +101,28 @@ fn dispatches_exits_and_spins_are_distinguished() {
     let timeline = recorder.timeline();
     let first = story(&timeline, &Owner::Vcpu(String::from("web"), 0));
     let expected = [
-        (100, 401, Kind::Runs),
-        (200, 250, Kind::Exit),
-        (300, 401, Kind::Spins),
-        (401, 800, Kind::SpinWait),
-        (800, 900, Kind::Runs),
-        (900, 1200, Kind::Waits),
+        (100, 401, SliceKind::Runs),
+        (200, 250, SliceKind::Exit),
+        (300, 401, SliceKind::Spins),
+        (401, 800, SliceKind::SpinWait),
+        (800, 900, SliceKind::Runs),
+        (900, 1200, SliceKind::Waits),
     ];
     assert_eq!(first, expected);
     let second = story(&timeline, &Owner::Vcpu(String::from("web"), 1));
-    assert_eq!(second, [(500, 700, Kind::Runs), (700, 1200, Kind::Waits)]);
+    assert_eq!(
+        second,
+        [(500, 700, SliceKind::Runs), (700, 1200, SliceKind::Waits)]
+    );
     let hart = story(&timeline, &Owner::Hart(0));
     let expected = [
-        (100, 401, Kind::Runs),
-        (500, 700, Kind::Runs),
-        (800, 900, Kind::Runs),
-        (950, 1200, Kind::Idle),
+        (100, 401, SliceKind::Runs),
+        (500, 700, SliceKind::Runs),
+        (800, 900, SliceKind::Runs),
+        (950, 1200, SliceKind::Idle),
     ];
     assert_eq!(hart, expected);
-    assert_eq!(timeline.lengths(Kind::SpinWait), [399]);
+    assert_eq!(timeline.lengths(SliceKind::SpinWait), [399]);
     assert_eq!(timeline.lost, 0);
 }
 
@@ -179,13 +182,13 @@ fn lock_is_followed_between_holders() {
     }
     let timeline = recorder.timeline();
     let lock = story(&timeline, &Owner::Lock(WORD));
-    assert_eq!(lock, [(500, 700, Kind::Holds)]);
+    assert_eq!(lock, [(500, 700, SliceKind::Holds)]);
     let lane = timeline
         .lanes
         .iter()
         .find(|lane| lane.owner == Owner::Lock(WORD));
     assert_eq!(lane.unwrap().slices[0].name, "web vCPU 0");
-    assert_eq!(timeline.lengths(Kind::Holds), [200]);
+    assert_eq!(timeline.lengths(SliceKind::Holds), [200]);
 }
 
 #[test]
@@ -272,11 +275,14 @@ fn pause_loop_exits_are_marks_and_spins() {
     let owner = Owner::Vcpu(String::from("web"), 0);
     let spins: Vec<_> = story(&timeline, &owner)
         .into_iter()
-        .filter(|(_, _, kind)| matches!(kind, Kind::Spins | Kind::SpinWait))
+        .filter(|(_, _, kind)| matches!(kind, SliceKind::Spins | SliceKind::SpinWait))
         .collect();
     assert_eq!(
         spins,
-        [(200, 401, Kind::Spins), (401, 30_000, Kind::SpinWait)]
+        [
+            (200, 401, SliceKind::Spins),
+            (401, 30_000, SliceKind::SpinWait)
+        ]
     );
     let lane = timeline.lanes.iter().find(|lane| lane.owner == owner);
     let marks: Vec<u64> = (lane.unwrap().marks.iter()).map(|mark| mark.at).collect();

@@ -2,7 +2,7 @@
 
 /// Meaning of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum SliceKind {
     /// A vCPU has a hart.
     Runs,
     /// A guest has been left, and its exit is handled.
@@ -21,7 +21,7 @@ pub enum Kind {
     Delivery,
 }
 
-impl Kind {
+impl SliceKind {
     /// Every kind.
     pub const ALL: [Self; 8] = [
         Self::Runs,
@@ -57,7 +57,7 @@ pub struct Slice {
     /// When it ends.
     pub end: u64,
     /// Its description.
-    pub kind: Kind,
+    pub kind: SliceKind,
     /// Its name.
     pub name: String,
     /// More about it, by name.
@@ -163,8 +163,8 @@ impl Timeline {
     }
 
     /// The lengths of all slices of a kind, sorted, in nanoseconds.
-    pub fn lengths(&self, kind: Kind) -> Vec<u64> {
-        if kind == Kind::Delivery {
+    pub fn lengths(&self, kind: SliceKind) -> Vec<u64> {
+        if kind == SliceKind::Delivery {
             return self.deliveries.clone();
         }
         let slices = self.lanes.iter().flat_map(|lane| &lane.slices);

@@ -216,7 +216,7 @@ fn best_is_named_with_its_lead() {
         line,
         "best: spin=wapd, 1.200 [1.200, 1.200] of the next, spin=wopd"
     );
-    // Ahead in some phases, behind in others.
+    // Forecast in some phases, behind in others.
     let open = compared(6, |second, seed| {
         Some(
             (seed + 1) as f64

@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::page::colour;
 use super::scale::Scale;
 use runner::table::Table;
-use runner::trace::{Kind, Owner, Timeline};
+use runner::trace::{Owner, SliceKind, Timeline};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -112,7 +112,11 @@ pub fn service(timeline: &Timeline) -> Vec<Service> {
         let Owner::Vcpu(vm, _) = &lane.owner else {
             continue;
         };
-        for slice in lane.slices.iter().filter(|slice| slice.kind == Kind::Runs) {
+        for slice in lane
+            .slices
+            .iter()
+            .filter(|slice| slice.kind == SliceKind::Runs)
+        {
             let length = (slice.end - slice.start) as f64;
             for row in [slice.name.as_str(), "together"] {
                 let row = rows.entry(String::from(row)).or_default();

@@ -2,7 +2,7 @@
 
 use super::page::{colour, escape};
 use super::scale::Scale;
-use runner::trace::{Kind, Owner, PAUSE_LOOP_EXIT, Slice, Timeline};
+use runner::trace::{Owner, PAUSE_LOOP_EXIT, Slice, SliceKind, Timeline};
 use std::fmt::Write;
 
 /// Distances in the picture's units.
@@ -181,16 +181,16 @@ fn draw(svg: &mut String, bars: &[Bar]) {
 }
 
 /// Colour, distance from the lane's top, height and opacity of a slice; `None` for what is not drawn.
-fn look(kind: Kind, name: &str) -> Option<(String, f64, f64, f64)> {
+fn look(kind: SliceKind, name: &str) -> Option<(String, f64, f64, f64)> {
     match kind {
-        Kind::Runs => {
+        SliceKind::Runs => {
             let number = name.rsplit(' ').next().and_then(|hart| hart.parse().ok());
             Some((of_hart(number.unwrap_or(0)), 3.0, 10.0, 0.9))
         }
-        Kind::Spins => Some((colour(SPINS), 14.0, 5.0, 1.0)),
-        Kind::SpinWait => Some((colour(SPIN_WAIT), 14.0, 5.0, 1.0)),
-        Kind::Holds => Some((colour(HOLDS), 20.0, 5.0, 1.0)),
-        Kind::Exit | Kind::Idle | Kind::Waits | Kind::Delivery => None,
+        SliceKind::Spins => Some((colour(SPINS), 14.0, 5.0, 1.0)),
+        SliceKind::SpinWait => Some((colour(SPIN_WAIT), 14.0, 5.0, 1.0)),
+        SliceKind::Holds => Some((colour(HOLDS), 20.0, 5.0, 1.0)),
+        SliceKind::Exit | SliceKind::Idle | SliceKind::Waits | SliceKind::Delivery => None,
     }
 }
 

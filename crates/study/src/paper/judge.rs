@@ -2,6 +2,7 @@
 
 use super::curve;
 use super::events;
+use super::exit_distribution::Spread;
 use super::gain;
 use super::model;
 use super::plan::Plan;
@@ -13,7 +14,6 @@ use super::result::{
     Question, Size,
 };
 use super::runs::{Methods, failures, one_run, pairs, values};
-use super::spread::Spread;
 use super::{Case, Claim, Figure, Negative, Order, Published};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};

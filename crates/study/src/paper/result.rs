@@ -1,8 +1,8 @@
 //! Result of a comparison with a paper: its figures beside ours, and the verdicts.
 
+use super::exit_distribution::Spread;
 use super::registration::State;
 use super::relation::Relation;
-use super::spread::Spread;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict, decide};
 use serde::{Deserialize, Serialize};

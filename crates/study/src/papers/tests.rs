@@ -73,7 +73,7 @@ fn claims_places_exist_in_papers_files() {
 fn what_does_not_come_out_says_why() {
     let list = list();
     let judged = list.beside(&tree().join("docs/results")).unwrap();
-    let silent: Vec<&str> = [Kind::Hard, Kind::Soft]
+    let silent: Vec<&str> = [ClaimBasis::Hard, ClaimBasis::Soft]
         .into_iter()
         .flat_map(|kind| judged.claims(kind))
         .filter(|claim| {
@@ -87,7 +87,7 @@ fn what_does_not_come_out_says_why() {
 
 #[test]
 fn outcome_combines_deciding_places() {
-    use super::find::Says::{No, Nothing, Open, Shown, Yes};
+    use super::lookup::Says::{No, Nothing, Open, Shown, Yes};
     for (places, outcome) in [
         (&[Yes, Yes, Shown][..], Outcome::ComesOut),
         (&[Yes, Open], Outcome::InPart),
@@ -194,7 +194,7 @@ fn kvm_results_stand_beside_ours() {
     ];
     let heads = heads.map(|head| format!("<th>{head}</th>")).concat();
     assert!(html.contains(&heads), "{heads}");
-    let claims = judged.claims(Kind::Hard);
+    let claims = judged.claims(ClaimBasis::Hard);
     let found = || claims.iter().flat_map(|claim| &claim.found);
     let mut beside = found().flat_map(|found| found.beside.iter().map(move |one| (found, one)));
     // Beside a ratio stands a ratio to the same base, and never a value.

@@ -4,7 +4,7 @@ use crate::command::failure::Failure;
 use crate::command::input::{Computer, HypervisorArgument, SystemArguments};
 use runner::checkpoint::Span;
 use runner::computer::Shift;
-use runner::computer::{Chosen, Kind};
+use runner::computer::{Chosen, ComputerKind};
 use runner::window::Window;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -161,7 +161,7 @@ pub(in crate::command) fn point(arguments: &RunArguments) -> Point {
 }
 
 /// Which computer, with what was chosen about it.
-pub(super) fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
+pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure> {
     let only: [(&str, bool); 6] = [
         ("--profile", arguments.profile.is_some()),
         ("--seed", arguments.seed != 0),
@@ -172,14 +172,14 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
     ];
     match (arguments.on, only.iter().find(|(_, given)| *given)) {
         (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),
-        (Computer::Qemu, None) => Ok(Kind::Qemu),
+        (Computer::Qemu, None) => Ok(ComputerKind::Qemu),
         (Computer::Machine, _) => {
             let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
             chosen.check_translations = arguments.check_translations;
             chosen.check_after = Duration::from_secs(arguments.check_after);
             chosen.shift = arguments.shift.clone().unwrap_or_default();
             chosen.passages = arguments.passages;
-            Ok(Kind::Machine(Box::new(chosen)))
+            Ok(ComputerKind::Machine(Box::new(chosen)))
         }
     }
 }

@@ -6,7 +6,7 @@ use super::report::{EXPLAIN, locks, to_json, write_report};
 use crate::command::failure::Failure;
 use crate::command::run::RunArguments;
 use runner::checkpoint::Boot;
-use runner::computer::Kind;
+use runner::computer::ComputerKind;
 use runner::measures::{self, Inputs};
 use runner::native::NativeFailure;
 use std::io::Write;
@@ -22,7 +22,7 @@ pub(super) fn native(
     system: &System,
     cache: &Cache,
 ) -> Result<(), Failure> {
-    let Kind::Machine(chosen) = computer(arguments)? else {
+    let ComputerKind::Machine(chosen) = computer(arguments)? else {
         let option = if arguments.kvm { "--kvm" } else { "--native" };
         return Err(Failure::MachineOnly(option));
     };

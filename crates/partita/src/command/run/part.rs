@@ -5,10 +5,10 @@ use super::arguments::computer;
 use crate::command::failure::Failure;
 use runner::checkpoint::Start;
 use runner::checkpoint::{self, Boot};
-use runner::computer::Kind;
+use runner::computer::ComputerKind;
+use runner::fairness;
 use runner::measures::Figures;
 use runner::run;
-use runner::shares;
 use runner::window;
 use runner::window::Window;
 use std::io::Write;
@@ -35,7 +35,7 @@ pub(super) fn alone(
     cache: &Cache,
     part: Part<'_>,
 ) -> Result<(run::Outcome, Figures), Failure> {
-    let Kind::Machine(chosen) = computer(arguments)? else {
+    let ComputerKind::Machine(chosen) = computer(arguments)? else {
         let option = match part {
             Part::From(_) => "--checkpoint",
             Part::Within(_) => "--steady",
@@ -70,7 +70,7 @@ pub(super) fn alone(
         Part::Within(window) => {
             window::measure(&boot, window, &mut show).map(|outcome| (outcome, Figures::new()))
         }
-        Part::Shares(window) => shares::measure(&boot, window, &mut show),
+        Part::Shares(window) => fairness::measure(&boot, window, &mut show),
     };
     outcome.map_err(|error| Failure::Laboratory(error.to_string()))
 }

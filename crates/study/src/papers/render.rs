@@ -1,7 +1,7 @@
 //! The claims as people read them: on a terminal and on the page of the results, and as an HTML page with a picture.
 
-use super::find::OTHERS;
-use super::{Beside, FILE, Judged, Kind, Outcome};
+use super::lookup::OTHERS;
+use super::{Beside, ClaimBasis, FILE, Judged, Outcome};
 use crate::drawing::{self, Page, Pair};
 use crate::paper::KVM;
 use runner::table::Table;
@@ -14,7 +14,7 @@ impl Judged<'_> {
     /// The claims as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for kind in [Kind::Hard, Kind::Soft] {
+        for kind in [ClaimBasis::Hard, ClaimBasis::Soft] {
             let claims = self.claims(kind);
             if claims.is_empty() {
                 continue;
@@ -78,7 +78,7 @@ impl Judged<'_> {
             "A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out where every place that \
              decides says so. Each verdict is that of the paper's own page, by the rules of docs/why/method.md.",
         );
-        let hard = self.claims(Kind::Hard);
+        let hard = self.claims(ClaimBasis::Hard);
         let mut counts = Table::new(
             [String::from("paper")]
                 .into_iter()
@@ -110,7 +110,7 @@ impl Judged<'_> {
                 }
                 None => page.paragraph("No result is kept."),
             }
-            let claims: Vec<Beside<'_>> = [Kind::Hard, Kind::Soft]
+            let claims: Vec<Beside<'_>> = [ClaimBasis::Hard, ClaimBasis::Soft]
                 .into_iter()
                 .flat_map(|kind| self.claims(kind))
                 .filter(|claim| claim.paper == number)
@@ -136,7 +136,7 @@ impl Judged<'_> {
 
     /// All claims for programs.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::json!({ "hard": self.claims(Kind::Hard), "soft": self.claims(Kind::Soft) })
+        serde_json::json!({ "hard": self.claims(ClaimBasis::Hard), "soft": self.claims(ClaimBasis::Soft) })
     }
 
     fn title(&self, number: &str) -> &str {
@@ -146,7 +146,7 @@ impl Judged<'_> {
 }
 
 /// How many claims there are, and how many came to what.
-fn head(kind: Kind, claims: &[Beside<'_>]) -> String {
+fn head(kind: ClaimBasis, claims: &[Beside<'_>]) -> String {
     let counts = Outcome::ALL.iter().filter_map(|outcome| {
         let count = claims.iter().filter(|claim| claim.outcome == *outcome);
         let count = count.count();
@@ -158,8 +158,8 @@ fn head(kind: Kind, claims: &[Beside<'_>]) -> String {
     });
     let counts: Vec<String> = counts.collect();
     let kind = match kind {
-        Kind::Hard => "hard",
-        Kind::Soft => "soft",
+        ClaimBasis::Hard => "hard",
+        ClaimBasis::Soft => "soft",
     };
     let claims = match claims.len() {
         1 => format!("1 {kind} claim"),
@@ -240,8 +240,8 @@ fn table(claims: &[Beside<'_>]) -> Table {
             _ => String::new(),
         };
         let kind = match claim.kind {
-            Kind::Hard => "",
-            Kind::Soft => " (soft)",
+            ClaimBasis::Hard => "",
+            ClaimBasis::Soft => " (soft)",
         };
         let rows = claim.found.len().max(1);
         for row in 0..rows {

@@ -1,6 +1,6 @@
 //! Where our results have a claim, and what came of it.
 
-use super::{Beside, Judged, Kind, PaperClaim, Place};
+use super::{Beside, ClaimBasis, Judged, PaperClaim, Place};
 use crate::laboratory::verdict::{Answer, Verdict};
 use crate::paper::{CaseResult, EffectResult, Judgement, KVM};
 use runner::table::number;
@@ -120,7 +120,7 @@ impl Outcome {
 
 impl<'a> Judged<'a> {
     /// The claims of one kind beside our results.
-    pub fn claims(&self, kind: Kind) -> Vec<Beside<'a>> {
+    pub fn claims(&self, kind: ClaimBasis) -> Vec<Beside<'a>> {
         let claims = self.papers.claim.iter();
         let of_kind = claims.filter(|claim| claim.kind == kind);
         of_kind.map(|claim| self.of(claim)).collect()

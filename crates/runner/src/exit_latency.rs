@@ -37,7 +37,7 @@ const LOOP: u64 = 256;
 /// How a passage ended, or that it is a wait within one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum LatencyKind {
     /// In the vCPU that had been left.
     Exit,
     /// In another vCPU.
@@ -59,7 +59,7 @@ struct Lengths {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// How the passages ended.
-    pub kind: Kind,
+    pub kind: LatencyKind,
     /// Why the guest was left; after an idle wait, empty.
     pub cause: String,
     /// How many there were.
@@ -112,7 +112,7 @@ impl Pausing {
 struct Collection {
     harts: BTreeMap<u32, OnTheWay>,
     pausing: BTreeMap<u32, Pausing>,
-    passages: BTreeMap<(Kind, String), Lengths>,
+    passages: BTreeMap<(LatencyKind, String), Lengths>,
 }
 
 /// Listens to a machine. Clones share what they hear.
@@ -126,7 +126,7 @@ impl Passages {
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let collection = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = |((kind, cause), lengths): (&(Kind, String), &Lengths)| Row {
+        let row = |((kind, cause), lengths): (&(LatencyKind, String), &Lengths)| Row {
             kind: *kind,
             cause: cause.clone(),
             count: lengths.cycles.len() as u64,
@@ -136,14 +136,17 @@ impl Passages {
         let mut rows: Vec<Row> = collection.passages.iter().map(row).collect();
         // All dispatches together, whatever they followed.
         let all = collection.passages.iter();
-        let all = all.filter(|((kind, _), _)| *kind == Kind::Dispatch);
+        let all = all.filter(|((kind, _), _)| *kind == LatencyKind::Dispatch);
         let mut together = Lengths::default();
         for (_, lengths) in all {
             together.instructions.extend(&lengths.instructions);
             together.cycles.extend(&lengths.cycles);
         }
         if !together.cycles.is_empty() {
-            rows.push(row((&(Kind::Dispatch, String::from("all")), &together)));
+            rows.push(row((
+                &(LatencyKind::Dispatch, String::from("all")),
+                &together,
+            )));
         }
         rows.sort_by(|a, b| (a.kind, b.count).cmp(&(b.kind, a.count)));
         rows
@@ -237,7 +240,7 @@ impl Collection {
     fn end_of_pausing(&mut self, hart: u32) {
         if let Some(pausing) = self.pausing.remove(&hart) {
             let (instructions, cycles) = pausing.length();
-            let key = (Kind::Pauses, format!("{:#x}", pausing.at));
+            let key = (LatencyKind::Pauses, format!("{:#x}", pausing.at));
             let lengths = self.passages.entry(key).or_default();
             lengths.instructions.push(instructions);
             lengths.cycles.push(cycles);
@@ -270,13 +273,13 @@ impl Collection {
             return;
         };
         let (kind, cause, (begun, waited)) = match (before == vmid, way.woken) {
-            (true, None) => (Kind::Exit, cause, (way.begun, 0)),
+            (true, None) => (LatencyKind::Exit, cause, (way.begun, 0)),
             (true, Some(_)) => {
                 let cause = format!("{cause}, which waits");
-                (Kind::Exit, cause, (way.begun, way.waited))
+                (LatencyKind::Exit, cause, (way.begun, way.waited))
             }
-            (false, None) => (Kind::Dispatch, cause, (way.begun, 0)),
-            (false, Some(woken)) => (Kind::FromIdle, String::new(), (woken, 0)),
+            (false, None) => (LatencyKind::Dispatch, cause, (way.begun, 0)),
+            (false, Some(woken)) => (LatencyKind::FromIdle, String::new(), (woken, 0)),
         };
         // The return is the hypervisor's last instruction, and not yet counted.
         let instructions = now.0 + 1 - begun.0;
@@ -379,7 +382,7 @@ mod tests {
         passages.rows()
     }
 
-    fn found(rows: &[Row], kind: Kind, cause: &str) -> (u64, u64, u64) {
+    fn found(rows: &[Row], kind: LatencyKind, cause: &str) -> (u64, u64, u64) {
         let row = rows
             .iter()
             .find(|row| row.kind == kind && row.cause == cause);
@@ -396,9 +399,9 @@ mod tests {
             leave(200, 2000, 1),
             enter(299, 2400, 2),
         ]);
-        assert_eq!(found(&rows, Kind::Exit, "WFI"), (1, 50, 200));
-        assert_eq!(found(&rows, Kind::Dispatch, "WFI"), (1, 100, 400));
-        assert_eq!(found(&rows, Kind::Dispatch, "all"), (1, 100, 400));
+        assert_eq!(found(&rows, LatencyKind::Exit, "WFI"), (1, 50, 200));
+        assert_eq!(found(&rows, LatencyKind::Dispatch, "WFI"), (1, 100, 400));
+        assert_eq!(found(&rows, LatencyKind::Dispatch, "all"), (1, 100, 400));
     }
 
     #[test]
@@ -418,7 +421,7 @@ mod tests {
             enter(120, 9030, 1),
         ]);
         assert_eq!(
-            found(&in_place, Kind::Exit, "WFI, which waits"),
+            found(&in_place, LatencyKind::Exit, "WFI, which waits"),
             (1, 21, 30)
         );
         let idle = rows(&[
@@ -427,7 +430,7 @@ mod tests {
             wake(9010),
             enter(120, 9030, 2),
         ]);
-        assert_eq!(found(&idle, Kind::FromIdle, ""), (1, 10, 20));
+        assert_eq!(found(&idle, LatencyKind::FromIdle, ""), (1, 10, 20));
     }
 
     #[test]
@@ -451,13 +454,13 @@ mod tests {
         let of = |cause: &str| {
             let row = rows
                 .iter()
-                .find(|row| row.kind == Kind::Pauses && row.cause == cause);
+                .find(|row| row.kind == LatencyKind::Pauses && row.cause == cause);
             row.map(|row| (row.count, row.instructions[2], row.cycles[2]))
         };
         assert_eq!(of("0x80"), Some((2, 15, 30)));
         assert_eq!(of("0x90"), Some((1, 4, 8)));
         assert_eq!(
-            found(&rows, Kind::Exit, "WFI"),
+            found(&rows, LatencyKind::Exit, "WFI"),
             (1, 901, 1000),
             "the passage is as long as without them"
         );
@@ -491,6 +494,9 @@ mod tests {
             at(500, 500, back),
             enter(599, 600, 1),
         ];
-        assert_eq!(found(&rows(&events), Kind::Exit, "WFI"), (1, 600, 600));
+        assert_eq!(
+            found(&rows(&events), LatencyKind::Exit, "WFI"),
+            (1, 600, 600)
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! Lanes of a timeline that is being recorded: lanes within a window, as long as there is room.
 
-use super::{Flow, Kind, Lane, Mark, Owner, Slice, Window};
+use super::{Flow, Lane, Mark, Owner, Slice, SliceKind, Window};
 use std::collections::BTreeMap;
 
 /// The lanes so far.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct LaneRecorder {
     window: Window,
     /// When a vCPU first had a hart.
     pub(super) begun: Option<u64>,
@@ -15,7 +15,7 @@ pub(super) struct Sheet {
     pub(super) lost: u64,
 }
 
-impl Sheet {
+impl LaneRecorder {
     pub(super) const fn new(window: Window) -> Self {
         Self {
             window,
@@ -43,7 +43,7 @@ impl Sheet {
         owner: Owner,
         start: u64,
         end: u64,
-        kind: Kind,
+        kind: SliceKind,
         name: String,
         details: Vec<(&'static str, String)>,
     ) {

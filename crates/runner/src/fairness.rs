@@ -1,9 +1,9 @@
-//! Fairness over short times: the part of its due that each VM got ([`crate::demand`]) in windows of 20 ms and of 200 ms.
+//! Fairness over short times: the part of its due that each VM got ([`crate::entitlement`]) in windows of 20 ms and of 200 ms.
 //!
 //! Who listens to the machine's events changes nothing.
 
 use crate::checkpoint::{Boot, CheckpointFailure};
-use crate::demand::{Demand, Entitled, Had};
+use crate::entitlement::{Demand, Entitled, Had};
 use crate::headless::Limits;
 use crate::measures::Figures;
 use crate::run::Outcome;

@@ -17,14 +17,14 @@ const NEWEST: usize = 20_000;
 
 /// Durations of the runs of a kind, in seconds each: all runs that differ in their start phase alone are of one kind, whatever made them.
 #[derive(Debug)]
-pub struct Took {
+pub struct Durations {
     path: PathBuf,
     known: BTreeMap<String, (f64, u32)>,
 }
 
 /// Estimate of a series.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Ahead {
+pub struct Forecast {
     /// How many runs it has.
     pub all: usize,
     /// How many of them are to be made.
@@ -33,7 +33,7 @@ pub struct Ahead {
     pub seconds: Option<f64>,
 }
 
-impl Took {
+impl Durations {
     /// Durations beside a file of results. A file that cannot be read is as good as none: nothing but an estimate depends on it.
     pub fn beside(results: &Path) -> Self {
         let path = results.with_file_name(FILE);
@@ -54,7 +54,7 @@ impl Took {
     }
 
     /// How long the missing of `all` runs take. Those of a kind that was never timed take as long as the others in the mean.
-    pub fn ahead<'a>(&self, all: usize, missing: impl Iterator<Item = &'a Point>) -> Ahead {
+    pub fn ahead<'a>(&self, all: usize, missing: impl Iterator<Item = &'a Point>) -> Forecast {
         let (mut count, mut timed, mut seconds) = (0, 0, 0.0);
         for point in missing {
             count += 1;
@@ -63,7 +63,7 @@ impl Took {
                 seconds += sum / f64::from(*runs);
             }
         }
-        Ahead {
+        Forecast {
             all,
             missing: count,
             seconds: (timed > 0).then(|| seconds / timed as f64 * count as f64),
@@ -82,7 +82,7 @@ impl Took {
     }
 }
 
-impl Ahead {
+impl Forecast {
     /// Both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
@@ -131,7 +131,7 @@ pub struct Timed<'a, R> {
     /// Runner of the points.
     pub runner: R,
     /// Where it is written.
-    pub took: &'a Took,
+    pub took: &'a Durations,
 }
 
 impl<R: Runner> Runner for Timed<'_, R> {
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn runs_take_as_long_as_earlier() {
         let folder = tempfile::tempdir().unwrap();
-        let took = Took::beside(&folder.path().join("a.jsonl"));
+        let took = Durations::beside(&folder.path().join("a.jsonl"));
         let missing = [point("a.toml", 3), point("b.toml", 1), point("c.toml", 1)];
         assert_eq!(took.ahead(5, missing.iter()).seconds, None);
         for (system, seed, seconds) in
@@ -215,14 +215,14 @@ mod tests {
             took.add(&point(system, seed), seconds);
         }
         // 3 seconds and 1, and the third as long as these in the mean.
-        let took = Took::beside(&folder.path().join("a.jsonl"));
+        let took = Durations::beside(&folder.path().join("a.jsonl"));
         let ahead = took.ahead(5, missing.iter());
         assert_eq!((ahead.all, ahead.missing, ahead.seconds), (5, 3, Some(6.0)));
         assert_eq!(
             ahead.words(2),
             "3 runs to make, 2 known already; about 3 s, as such runs took before"
         );
-        let unknown = Ahead {
+        let unknown = Forecast {
             all: 3,
             missing: 3,
             seconds: None,
@@ -235,7 +235,7 @@ mod tests {
     fn what_failed_is_not_timed() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("a.jsonl");
-        let took = Took::beside(&results);
+        let took = Durations::beside(&results);
         let timed = Timed {
             runner: Ended,
             took: &took,
@@ -246,6 +246,6 @@ mod tests {
         let written = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert_eq!(written.lines().count(), 1);
         std::fs::write(folder.path().join(FILE), "x\nkind NaN\nkind -1\n").unwrap();
-        assert!(Took::beside(&results).known.is_empty());
+        assert!(Durations::beside(&results).known.is_empty());
     }
 }

@@ -128,7 +128,7 @@ pub fn page(judgement: &Judgement, pictures: &[Picture], below: &str, entries: &
             page.paragraph(&relation.words());
         }
         if !case.spreads.is_empty() {
-            super::spread::draw(&mut page, &case.spreads);
+            super::exit_distribution::draw(&mut page, &case.spreads);
         }
         for picture in pictures.iter().filter(|picture| picture.case == case.name) {
             page.paragraph(&picture.words);
