@@ -5,7 +5,7 @@ use crate::devices::aplic::board::AplicDriver;
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::driver::Board;
 use crate::hart::decode::Width;
-use crate::hart::{device, fence};
+use crate::hart::{self, device, fence};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
@@ -83,6 +83,10 @@ impl Board for TheBoard<'_> {
         if let Some(aplic) = self.0 {
             aplic.resample(source.0);
         }
+    }
+
+    fn time(&self) -> u64 {
+        hart::time()
     }
 
     fn host(&self) -> TheHost<'_> {

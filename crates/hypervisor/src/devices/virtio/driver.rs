@@ -21,6 +21,9 @@ pub trait Board {
     /// Has a level-sensitive source of the board's that was served send again if its line is still high.
     fn resample(&self, source: SourceNumber);
 
+    /// The time, in ticks of the board's timebase.
+    fn time(&self) -> u64;
+
     /// The board's memory.
     fn host(&self) -> TheHost<'_>;
 }

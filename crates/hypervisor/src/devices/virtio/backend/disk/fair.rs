@@ -1,51 +1,144 @@
-//! Whose operation a disk begins next: start-time fair queueing with several operations under way (SFQ(D): Jin, Chase and Kaur,
+//! The slice that begins its next operation: fair queueing of a disk's time with several operations in flight (SFQ(D): Jin, Chase and Kaur,
 //! "Interposed proportional sharing for a storage service utility", 2004).
 //!
-//! Each operation has a start on a virtual clock: that of its arrival, or the end of its slice's operation before it, if that is later. An
-//! operation ends so much after its start as it costs, divided by the share. The earliest start is begun first, and sets the clock. So slices
-//! that always have something to do get work in proportion to their shares, and one that seldom has gets its turn at once, but
-//! cannot save up for later.
+//! Each slice has a virtual time: the disk's time that its operations took, divided by its share. The slice with the least begins next. An
+//! operation is charged an estimate when it begins and what it took when it ends. A slice that had nothing to do goes on at the virtual time of the
+//! others, so that it gets its turn at once but cannot save up for later.
 
 use alloc::vec::Vec;
 
-/// What an operation costs besides its sectors, in sectors: what a disk of today needs for an operation whatever its length, roughly.
+/// Sectors of an operation: 128 KiB. Slices split what is longer.
+pub const MAX_SECTORS: u64 = 256;
+
+/// Cost of an operation besides its sectors, in sectors: what a disk of today needs for an operation whatever its length, roughly.
 const OPERATION: u64 = 8;
-/// Virtual time of a sector with share 1. Shares reach 10,000, which leaves three digits.
-const SECTOR: u64 = 1 << 24;
+/// Virtual time of a tick with share 1. Shares reach 10,000, which leaves two digits.
+const TICK: u128 = 1 << 20;
+/// Bits behind the point of a rate, and the weight of a new measurement: one in `1 << SMOOTHING`.
+const FRACTION: u32 = 16;
+const SMOOTHING: u32 = 3;
 
-/// When an operation starts, on the virtual clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Start(u64);
+/// Work of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Sectors that are read or written.
+    Sectors(u64),
+    Flush,
+}
 
-/// The virtual clock, and where each slice is on it.
+impl Work {
+    /// Sectors that the work counts as: a flush as a long operation.
+    #[must_use]
+    pub const fn sectors(self) -> u64 {
+        match self {
+            Self::Sectors(sectors) => sectors,
+            Self::Flush => MAX_SECTORS,
+        }
+    }
+}
+
+/// The virtual clock, the account of each slice, and what work takes.
 #[derive(Debug, Default)]
 pub struct Fair {
-    now: u64,
-    /// The share of each slice, and the end of its last operation.
-    slices: Vec<(u32, u64)>,
+    now: u128,
+    slices: Vec<Account>,
+    /// Ticks of a unit of work, with [`FRACTION`] bits, and of a flush, once they were measured.
+    rate: Option<u64>,
+    flush: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    share: u32,
+    time: u128,
 }
 
 impl Fair {
     /// Adds a slice.
     pub fn add(&mut self, share: u32) {
-        self.slices.push((share.max(1), 0));
+        self.slices.push(Account {
+            share: share.max(1),
+            time: 0,
+        });
     }
 
-    /// An operation of so many sectors has arrived.
-    pub fn arrives(&mut self, slice: usize, sectors: u64) -> Start {
-        let Some((share, last)) = self.slices.get_mut(slice) else {
-            return Start(self.now);
-        };
-        let start = self.now.max(*last);
-        let cost = sectors.saturating_add(OPERATION).saturating_mul(SECTOR);
-        *last = start.saturating_add(cost / u64::from(*share));
-        Start(start)
+    /// Virtual time of a slice.
+    #[must_use]
+    pub fn time(&self, slice: usize) -> u128 {
+        self.slices.get(slice).map_or(0, |account| account.time)
     }
 
-    /// An operation is begun.
-    pub const fn begins(&mut self, start: Start) {
-        if self.now < start.0 {
-            self.now = start.0;
+    /// A slice that had nothing to do has something now.
+    pub fn wakes(&mut self, slice: usize) {
+        if let Some(account) = self.slices.get_mut(slice) {
+            account.time = account.time.max(self.now);
         }
     }
+
+    /// True if a slice is ahead of a virtual time by more than this work.
+    #[must_use]
+    pub fn leads(&self, slice: usize, time: u128, by: Work) -> bool {
+        let Some(account) = self.slices.get(slice) else {
+            return false;
+        };
+        account.time > time + virtual_time(self.estimate(by), account.share)
+    }
+
+    /// Ticks that the work will take, as far as is known.
+    #[must_use]
+    pub fn estimate(&self, work: Work) -> u64 {
+        if let (Work::Flush, Some(flush)) = (work, self.flush) {
+            return flush;
+        }
+        let units = work.sectors().saturating_add(OPERATION);
+        let rate = self.rate.unwrap_or(1 << FRACTION);
+        (units.saturating_mul(rate) >> FRACTION).max(1)
+    }
+
+    /// Begins an operation of a slice, which is charged its estimate.
+    pub fn begins(&mut self, slice: usize, estimate: u64) {
+        if let Some(account) = self.slices.get_mut(slice) {
+            self.now = self.now.max(account.time);
+            account.time += virtual_time(estimate, account.share);
+        }
+    }
+
+    /// Charges what an operation took in place of its estimate.
+    pub fn ends(&mut self, slice: usize, estimate: u64, took: u64) {
+        if let Some(account) = self.slices.get_mut(slice) {
+            let time = account.time + virtual_time(took, account.share);
+            account.time = time.saturating_sub(virtual_time(estimate, account.share));
+        }
+    }
+
+    /// Learns what work took. Operations that end together are learnt together: `units` is the sum of their [units](Self::units).
+    pub fn learn(&mut self, units: u64, took: u64) {
+        let took = took.min(u64::MAX >> FRACTION) << FRACTION;
+        if let Some(measured) = took.checked_div(units) {
+            self.rate = Some(smooth(self.rate, measured).max(1));
+        }
+    }
+
+    /// Learns what a flush took.
+    pub fn learn_flush(&mut self, took: u64) {
+        self.flush = Some(smooth(self.flush, took));
+    }
+
+    /// Units of the work; none of a flush.
+    #[must_use]
+    pub const fn units(work: Work) -> u64 {
+        match work {
+            Work::Sectors(sectors) => sectors.saturating_add(OPERATION),
+            Work::Flush => 0,
+        }
+    }
+}
+
+fn virtual_time(ticks: u64, share: u32) -> u128 {
+    u128::from(ticks) * TICK / u128::from(share)
+}
+
+fn smooth(known: Option<u64>, measured: u64) -> u64 {
+    let known = known.unwrap_or(measured);
+    (known - (known >> SMOOTHING)).saturating_add(measured >> SMOOTHING)
 }

@@ -4,20 +4,24 @@
 //! memory in which no guest changes anything: the header with the place on the whole disk, the table of the buffers, and the byte of the
 //! status. [`fair`] says which is begun next. What has ended is [taken](Disk::ended) by the slice again, under the lock of its own VM.
 
+mod charge;
 pub mod fair;
 pub mod request;
 pub mod slice;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use self::fair::{Fair, Start};
+use self::fair::{Fair, MAX_SECTORS, Work};
+pub use self::table::{HEADER_BYTES, Operation, outcome};
+use self::table::{STATUS_AT, descriptors, write_out};
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::client::{Client, Clients};
 use crate::devices::virtio::driver::{Board, Driver, DriverError, Features, Interrupt};
-use crate::devices::virtio::queue::chain::{DESCRIPTOR, NEXT, Piece, WRITE};
+use crate::devices::virtio::queue::chain::{DESCRIPTOR, Piece};
 use crate::devices::virtio::queue::device::{AREA, DeviceQueue, MAX_ENTRIES};
 use crate::devices::virtio::{DeviceKind, INDIRECT_TABLES};
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
@@ -37,27 +41,17 @@ pub const SLICE_BYTES: u64 = SLOTS as u64 * PAGE_SIZE;
 /// Bytes of memory for the device's queue.
 pub const QUEUE_BYTES: u64 = AREA;
 /// Operations that the device has at a time. With fewer it would idle between them, with more a VM that asks for little would wait for
-/// all that another has asked for.
+/// all that another has asked for. Half as many more are kept for slices that have fewer than an equal part of them.
 pub const DEPTH: usize = 32;
+/// Sectors that the device has at a time: 512 KiB. A slice that has no operation there may have one more.
+const MAX_SECTORS_IN_FLIGHT: u64 = 1024;
 
-/// Where in an operation's page the header is, and its status; in front of them is the table.
-const HEADER_AT: u64 = DESCRIPTOR * 254;
-const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
-/// Bytes of a request's header (§5.2.6).
-pub const HEADER_BYTES: u64 = 16;
 /// Pieces of data that an operation can have.
 pub const MAX_PIECES: usize = 252;
 /// Where in its configuration the device says how many sectors it has (§5.2.4).
 const CAPACITY: u64 = 0;
 /// The queue that requests go through.
 const REQUEST_QUEUE: usize = 0;
-
-/// What became of an operation (§5.2.6).
-pub mod outcome {
-    pub const OK: u8 = 0;
-    pub const ERROR: u8 = 1;
-    pub const UNSUPPORTED: u8 = 2;
-}
 
 /// Names a disk that VMs share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,17 +73,6 @@ impl SlotNumber {
     }
 }
 
-/// What is asked of the whole disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operation {
-    /// The type of the request (§5.2.6).
-    pub kind: u32,
-    /// The first sector.
-    pub sector: u64,
-    /// Sectors that are read or written.
-    pub sectors: u64,
-}
-
 /// An operation that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
@@ -106,10 +89,28 @@ struct Slice {
     memory: OwnedRegion,
     /// A bit for each slot that is free.
     free: u32,
-    staged: VecDeque<(SlotNumber, Start)>,
+    /// By slot.
+    operations: [Charged; SLOTS],
+    staged: VecDeque<SlotNumber>,
     ended: VecDeque<Ended>,
-    /// Operations that the device has.
-    under_way: u32,
+    /// Operations that the device has, and their sectors.
+    in_flight: usize,
+    sectors: u64,
+}
+
+/// Work of an operation, and what its slice was charged when it began.
+#[derive(Clone, Copy, Debug)]
+struct Charged {
+    work: Work,
+    estimate: u64,
+    began: u64,
+}
+
+/// An operation that has just ended.
+#[derive(Clone, Copy, Debug)]
+struct JustEnded {
+    slice: usize,
+    charged: Charged,
 }
 
 /// A disk of the board.
@@ -122,7 +123,13 @@ pub struct Disk {
     sectors: u64,
     fair: Fair,
     slices: Vec<Slice>,
-    under_way: usize,
+    /// Operations that the device has, and their sectors.
+    in_flight: usize,
+    sectors_in_flight: u64,
+    /// When an operation ended last, or began while there was none.
+    busy_since: u64,
+    /// Operations that ended together, so that no memory is asked for with each.
+    just_ended: Vec<JustEnded>,
 }
 
 impl Disk {
@@ -149,7 +156,10 @@ impl Disk {
             sectors: driver.configuration_pair(CAPACITY, board),
             fair: Fair::default(),
             slices: Vec::new(),
-            under_way: 0,
+            in_flight: 0,
+            sectors_in_flight: 0,
+            busy_since: 0,
+            just_ended: Vec::with_capacity(MAX_ENTRIES.into()),
         })
     }
 
@@ -179,9 +189,11 @@ impl Disk {
             client,
             memory,
             free: u32::MAX,
+            operations: [Charged::NONE; SLOTS],
             staged: VecDeque::with_capacity(SLOTS),
             ended: VecDeque::with_capacity(SLOTS),
-            under_way: 0,
+            in_flight: 0,
+            sectors: 0,
         });
         number
     }
@@ -196,14 +208,23 @@ impl Disk {
         host: TheHost<'_>,
     ) -> Option<SlotNumber> {
         let own = self.slices.get_mut(slice.0)?;
-        if own.free == 0 || data.len() > MAX_PIECES {
+        let is_short = data.len() <= MAX_PIECES && operation.sectors <= MAX_SECTORS;
+        if own.free == 0 || !is_short {
             return None;
         }
         let slot = SlotNumber(own.free.trailing_zeros() as usize);
         own.free &= own.free - 1;
         write_out(own.page(slot), operation, data, host);
-        let start = self.fair.arrives(slice.0, operation.sectors);
-        own.staged.push_back((slot, start));
+        if own.staged.is_empty() && own.in_flight == 0 {
+            self.fair.wakes(slice.0);
+        }
+        if let Some(charged) = own.operations.get_mut(slot.0) {
+            charged.work = match operation.sectors {
+                0 => Work::Flush,
+                sectors => Work::Sectors(sectors),
+            };
+        }
+        own.staged.push_back(slot);
         Some(slot)
     }
 
@@ -213,11 +234,9 @@ impl Disk {
         if self.ring.is_none() {
             return self.end_staged();
         }
-        let mut any = false;
-        while self.under_way < DEPTH
-            && let Some(next) = self.next()
-        {
-            if !self.begin_one(next, board.host()) {
+        let (mut any, now) = (false, board.time());
+        while let Some(next) = self.next() {
+            if !self.begin_one(next, now, board.host()) {
                 break;
             }
             any = true;
@@ -238,29 +257,37 @@ impl Disk {
             .filter(|slice| !slice.staged.is_empty())
         {
             let staged = slice.staged.drain(..);
-            slice
-                .ended
-                .extend(staged.map(|(slot, _)| Ended::failed(slot)));
+            slice.ended.extend(staged.map(Ended::failed));
             told.insert(slice.client);
         }
         told
     }
 
-    /// The slice whose turn is next, if any has something staged: the first of those with the earliest start.
+    /// The slice that begins next: that with the least virtual time, of those that have something staged. None while there is no room for it, since
+    /// the others have had more, or while it is far ahead of one with operations in flight: those may be all that the other can have, and it would
+    /// not get its share behind what this one adds. An operation that ends has this asked again.
     fn next(&self) -> Option<usize> {
-        let staged = self.slices.iter().enumerate();
-        let staged = staged
-            .filter_map(|(index, slice)| slice.staged.front().map(|(_, start)| (index, *start)));
-        staged
-            .min_by_key(|(_, start)| *start)
-            .map(|(index, _)| index)
+        let slices = || self.slices.iter().enumerate();
+        let staged = slices().filter_map(|(index, slice)| Some((index, slice.next_sectors()?)));
+        let (index, sectors) = staged.min_by_key(|(index, _)| self.fair.time(*index))?;
+        let slice = self.slices.get(index)?;
+        let active = slices().filter(|(_, slice)| slice.in_flight > 0);
+        let least = active.map(|(index, _)| self.fair.time(index)).min();
+        let ahead = Work::Sectors(MAX_SECTORS_IN_FLIGHT);
+        if least.is_some_and(|least| self.fair.leads(index, least, ahead)) {
+            return None;
+        }
+        let part = (DEPTH / 2 / self.slices.len()).max(1);
+        let has_depth = self.in_flight < DEPTH || slice.in_flight < part;
+        let fits = self.sectors_in_flight + sectors <= MAX_SECTORS_IN_FLIGHT;
+        (has_depth && (fits || slice.in_flight == 0)).then_some(index)
     }
 
-    fn begin_one(&mut self, index: usize, host: TheHost<'_>) -> bool {
+    fn begin_one(&mut self, index: usize, now: u64, host: TheHost<'_>) -> bool {
         let Some(slice) = self.slices.get_mut(index) else {
             return false;
         };
-        let Some((slot, start)) = slice.staged.front().copied() else {
+        let Some(slot) = slice.staged.front().copied() else {
             return false;
         };
         let Some(ring) = &mut self.ring else {
@@ -273,9 +300,18 @@ impl Disk {
             return false;
         }
         slice.staged.pop_front();
-        slice.under_way += 1;
-        self.under_way += 1;
-        self.fair.begins(start);
+        if self.in_flight == 0 {
+            self.busy_since = now;
+        }
+        slice.in_flight += 1;
+        self.in_flight += 1;
+        if let Some(charged) = slice.operations.get_mut(slot.0) {
+            charged.began = now;
+            charged.estimate = self.fair.estimate(charged.work);
+            slice.sectors += charged.work.sectors();
+            self.sectors_in_flight += charged.work.sectors();
+            self.fair.begins(index, charged.estimate);
+        }
         true
     }
 
@@ -283,7 +319,7 @@ impl Disk {
     pub fn serve(&mut self, board: &dyn Board) -> Clients {
         let failed = match self.driver.interrupt(board) {
             Interrupt::None => return Clients::NONE,
-            Interrupt::Ended => !self.take_ended(board.host()),
+            Interrupt::Ended => !self.take_ended(board),
             Interrupt::Failed => true,
         };
         if failed {
@@ -297,10 +333,13 @@ impl Disk {
     }
 
     /// Notes what the device has ended. False where it has returned what it was not given.
-    fn take_ended(&mut self, host: TheHost<'_>) -> bool {
+    fn take_ended(&mut self, board: &dyn Board) -> bool {
+        let host = board.host();
+        let before = self.in_flight;
         let Some(ring) = &mut self.ring else {
             return true;
         };
+        self.just_ended.clear();
         let ended = ring.ended(host).min(MAX_ENTRIES);
         for _ in 0..ended {
             let Ok((number, written)) = ring.take(host) else {
@@ -314,14 +353,22 @@ impl Disk {
                 return false;
             };
             let status = host.byte(slice.page(slot).skip(STATUS_AT));
-            slice.under_way = slice.under_way.saturating_sub(1);
-            self.under_way = self.under_way.saturating_sub(1);
+            slice.in_flight = slice.in_flight.saturating_sub(1);
+            self.in_flight = self.in_flight.saturating_sub(1);
+            if let Some(charged) = slice.operations.get(slot.0).copied() {
+                let sectors = charged.work.sectors();
+                slice.sectors = slice.sectors.saturating_sub(sectors);
+                self.sectors_in_flight = self.sectors_in_flight.saturating_sub(sectors);
+                let slice = index;
+                self.just_ended.push(JustEnded { slice, charged });
+            }
             slice.ended.push_back(Ended {
                 slot,
                 status,
                 written,
             });
         }
+        self.charge(board.time(), before);
         true
     }
 
@@ -330,9 +377,9 @@ impl Disk {
     fn fail(&mut self, board: &dyn Board) {
         self.driver.reset(board);
         self.ring = None;
-        self.under_way = 0;
+        (self.in_flight, self.sectors_in_flight) = (0, 0);
         for slice in &mut self.slices {
-            slice.under_way = 0;
+            (slice.in_flight, slice.sectors) = (0, 0);
             slice.staged.clear();
             let known: u32 = slice.ended.iter().map(|ended| 1 << ended.slot.0).sum();
             for slot in (0..SLOTS).filter(|slot| (slice.free | known) & 1 << slot == 0) {
@@ -377,12 +424,12 @@ impl Disk {
         let Some(slice) = self.slices.get_mut(slice.0) else {
             return true;
         };
-        let staged = slice.staged.drain(..).map(|(slot, _)| slot);
+        let staged = slice.staged.drain(..);
         let ended = slice.ended.drain(..).map(|ended| ended.slot);
         for slot in staged.chain(ended) {
             slice.free |= 1 << slot.0;
         }
-        slice.under_way == 0
+        slice.in_flight == 0
     }
 }
 
@@ -396,40 +443,24 @@ impl Ended {
     }
 }
 
+impl Charged {
+    const NONE: Self = Self {
+        work: Work::Flush,
+        estimate: 0,
+        began: 0,
+    };
+}
+
 impl Slice {
+    /// Sectors of the operation that is to begin next, if there is one.
+    fn next_sectors(&self) -> Option<u64> {
+        let slot = self.staged.front()?;
+        let charged = self.operations.get(slot.0)?;
+        Some(charged.work.sectors())
+    }
+
     /// The page of an operation.
     fn page(&self, slot: SlotNumber) -> OwnedRegion {
         self.memory.skip(slot.0 as u64 * PAGE_SIZE).take(PAGE_SIZE)
     }
-}
-
-/// Descriptors in the table of a page: kept behind the status, where nobody else writes.
-fn descriptors(page: OwnedRegion, host: TheHost<'_>) -> u32 {
-    (host.doubleword(page.skip(STATUS_AT)) >> 32) as u32
-}
-
-/// Writes an operation into its page.
-fn write_out(page: OwnedRegion, operation: Operation, data: &[Piece], host: TheHost<'_>) {
-    let header = [u64::from(operation.kind).to_le(), operation.sector.to_le()];
-    host.set_pair(page.skip(HEADER_AT), header);
-    let table = |number: usize, place: OwnedRegion, bytes: u64, flags: u16| {
-        let next = u64::from(flags) << 32 | (number as u64 + 1) << 48;
-        let next = if flags & NEXT == 0 {
-            u64::from(flags) << 32
-        } else {
-            next
-        };
-        let pair = [place.base().raw().to_le(), (bytes | next).to_le()];
-        host.set_pair(page.skip(DESCRIPTOR * number as u64), pair);
-    };
-    table(0, page.skip(HEADER_AT), HEADER_BYTES, NEXT);
-    for (number, piece) in (1..).zip(data) {
-        let flags = if piece.written { NEXT | WRITE } else { NEXT };
-        table(number, piece.host, piece.host.size(), flags);
-    }
-    let last = data.len() + 1;
-    table(last, page.skip(STATUS_AT), 1, WRITE);
-    // A status that the device has not written is an error.
-    let behind = (last as u64 + 1) << 32 | u64::from(outcome::ERROR);
-    host.set_doubleword(page.skip(STATUS_AT), behind);
 }

@@ -1,4 +1,5 @@
 mod hostile;
+mod shares;
 mod stop;
 mod world;
 
@@ -403,11 +404,11 @@ fn whatever_guests_do_each_has_its_own_sectors_and_loses_nothing() {
         for guest in &mut guests {
             guest.notify(&world);
         }
+        serve(&world, &mut guests);
         while !world.given.borrow().is_empty() {
             world.ends(0, 0);
             serve(&world, &mut guests);
         }
-        serve(&world, &mut guests);
         for (guest, asked) in guests.iter_mut().zip(&mut asked) {
             while let Some((request, _)) = guest.finds(&world) {
                 assert!(asked[usize::from(request)].take().is_some(), "twice");

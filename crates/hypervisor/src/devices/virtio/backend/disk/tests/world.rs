@@ -36,7 +36,7 @@ pub const PATIENCE: u64 = 480;
 /// Entries of a guest's queue.
 pub const ENTRIES: u16 = 256;
 /// Sectors of a slice; the disk has some more on both sides.
-pub const SECTORS: u64 = 64;
+pub const SECTORS: u64 = 512;
 /// Requests that a guest can have at a time.
 pub const REQUESTS: u16 = 64;
 
@@ -51,9 +51,10 @@ const BUFFER: u64 = 0x400;
 #[derive(Clone, Debug)]
 pub struct Given {
     head: u32,
+    pub guest: usize,
     pub kind: u32,
     pub sector: u64,
-    data: Vec<(u64, u32, bool)>,
+    pub data: Vec<(u64, u32, bool)>,
     status: u64,
 }
 
@@ -84,6 +85,10 @@ impl Board for World {
     }
 
     fn resample(&self, _: SourceNumber) {}
+
+    fn time(&self) -> u64 {
+        self.time.get()
+    }
 
     fn host(&self) -> TheHost<'_> {
         TheHost::new(&self.host)
@@ -144,6 +149,7 @@ impl World {
             }
             self.given.borrow_mut().push(Given {
                 head: head.into(),
+                guest: guest as usize,
                 kind,
                 sector,
                 data,

@@ -431,6 +431,9 @@ fn a_device_that_is_no_card_is_no_uplink() {
         }
         fn store(&self, _: HostPhysical, _: Width, _: u64) {}
         fn resample(&self, _: SourceNumber) {}
+        fn time(&self) -> u64 {
+            0
+        }
         fn host(&self) -> TheHost<'_> {
             TheHost::new(&self.0)
         }

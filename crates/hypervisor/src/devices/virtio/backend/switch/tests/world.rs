@@ -67,6 +67,10 @@ impl Board for (&Host, &TestDevice) {
         self.1.served.set(self.1.served.get() + 1);
     }
 
+    fn time(&self) -> u64 {
+        0
+    }
+
     fn host(&self) -> TheHost<'_> {
         TheHost::new(self.0)
     }

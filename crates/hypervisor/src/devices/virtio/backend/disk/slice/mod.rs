@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 
 use abi::monitor::Event;
 
+mod split;
+
 use super::request::{self, Request, kind};
 use super::{
-    DiskNumber, FLUSH, MAX_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber, SlotNumber,
-    outcome,
+    DiskNumber, FLUSH, MAX_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber, outcome,
 };
 use crate::devices::trapped::{VirtioContext, WouldBlock};
 use crate::devices::virtio::queue::chain::{Piece, QueueError};
@@ -56,24 +57,42 @@ pub struct Part {
     pub identity: [u8; IDENTITY],
 }
 
-/// An operation that the disk has.
+/// A request that the disk works on: as many operations as it takes, of [`MAX_SECTORS`] each.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     head: u16,
     status: OwnedRegion,
+    /// Operations that have not ended, and whether more are to follow.
+    operations: usize,
+    is_split: bool,
+    /// The first outcome that is not good, and the bytes of data that were written.
+    outcome: u8,
+    written: u32,
+}
+
+/// The rest of a request of which some operations were put.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    request: usize,
+    operation: Operation,
+    /// The piece of the data where it goes on, and the bytes of that which were used.
+    piece: usize,
+    used: u64,
 }
 
 /// A slice of a disk.
 #[derive(Debug)]
 pub struct Slice {
     part: Part,
-    /// By slot.
-    pending: [Option<Pending>; SLOTS],
-    /// Whether the guest has made something available for which there was no slot: so something is under way, and when it ends it is looked
-    /// at again.
+    requests: [Option<Pending>; SLOTS],
+    /// By slot: the request of the operation.
+    slots: [usize; SLOTS],
+    /// The request at hand, if not all of it was put. Its data is in `pieces`.
+    rest: Option<Rest>,
+    /// Something that the guest has made available found no slot: so something is in flight, and when it ends this is gone on with.
     backlog: bool,
-    /// How many operations are under way.
-    under_way: u16,
+    /// Operations in flight.
+    in_flight: u16,
     polling: AdaptivePolling,
     /// Whether what the guest makes available can wait until something ends, and whether the guest was not asked to tell of it: so something is under way,
     /// and when it ends it is looked at.
@@ -81,8 +100,9 @@ pub struct Slice {
     unasked: bool,
     /// The guest stops the queue: nothing more is taken from it.
     is_stopping: bool,
-    /// The chain at hand, so that no memory is asked for with each.
+    /// The chain at hand, and the data of one operation of it, so that no memory is asked for with each.
     pieces: Vec<Piece>,
+    part_pieces: Vec<Piece>,
 }
 
 /// What is done about a request.
@@ -100,13 +120,16 @@ impl Slice {
         Self {
             polling: AdaptivePolling::new(part.patience),
             part,
-            pending: [None; SLOTS],
+            requests: [None; SLOTS],
+            slots: [0; SLOTS],
+            rest: None,
             backlog: false,
-            under_way: 0,
+            in_flight: 0,
             can_wait: false,
             unasked: false,
             is_stopping: false,
             pieces: Vec::with_capacity(CHAIN),
+            part_pieces: Vec::with_capacity(CHAIN),
         }
     }
 
@@ -160,6 +183,10 @@ impl Slice {
     ) -> Result<bool, QueueError> {
         let memory = context.memory();
         let mut left = IN_ONE_GO;
+        if !self.put_rest(context) {
+            self.backlog = true;
+            return Ok(false);
+        }
         if self.is_stopping {
             return Ok(false);
         }
@@ -181,48 +208,26 @@ impl Slice {
                         queue.give_back(head, written.saturating_add(1), memory)?;
                     }
                     Step::Disk(operation) => {
-                        let Some(slot) = self.put(operation, context) else {
-                            // It is looked at again when something has ended.
+                        if !self.accept(head, request.status, operation, context) {
+                            // It is gone on with when something has ended.
                             self.backlog = true;
                             return Ok(false);
-                        };
+                        }
                         queue.take();
                         context.count(Event::ChainGeneral, 1);
-                        self.note_begun(
-                            slot,
-                            Pending {
-                                head,
-                                status: request.status,
-                            },
-                            context,
-                        );
+                        if self.rest.is_some() {
+                            self.backlog = true;
+                            return Ok(false);
+                        }
                     }
                 }
             }
             self.backlog = false;
-            self.unasked = self.can_wait && self.under_way + 1 >= BATCH;
+            self.unasked = self.can_wait && self.in_flight + 1 >= BATCH;
             if self.unasked || !queue.ask(memory)? {
                 return Ok(false);
             }
         }
-    }
-
-    #[inline]
-    fn note_begun(&mut self, slot: SlotNumber, pending: Pending, context: &dyn VirtioContext) {
-        if let Some(place) = self.pending.get_mut(slot.index()) {
-            *place = Some(pending);
-            self.under_way += 1;
-            self.polling.begins(slot.index() as u16, context.time());
-        }
-    }
-
-    fn put(&self, operation: Operation, context: &dyn VirtioContext) -> Option<SlotNumber> {
-        let mut slot = None;
-        let host = context.memory().host;
-        context.with_disk(self.part.disk, &mut |disk, _| {
-            slot = disk.put(self.part.slice, operation, &self.pieces, host);
-        });
-        slot
     }
 
     /// Takes what there is, and has the disk begin.
@@ -253,12 +258,12 @@ impl Slice {
                 ended = disk.ended(self.part.slice);
             });
             let Some(ended) = ended else { break };
-            let pending = self.pending.get_mut(ended.slot.index());
-            if let Some(pending) = pending.and_then(Option::take) {
-                self.under_way = self.under_way.saturating_sub(1);
-                self.polling.ends(ended.slot.index() as u16, now);
-                memory.host.set_byte(pending.status, ended.status);
-                queue.give_back(pending.head, ended.written, memory)?;
+            self.in_flight = self.in_flight.saturating_sub(1);
+            self.polling.ends(ended.slot.index() as u16, now);
+            if let Some(pending) = self.note_ended(ended) {
+                memory.host.set_byte(pending.status, pending.outcome);
+                let written = pending.written.saturating_add(1);
+                queue.give_back(pending.head, written, memory)?;
             }
         }
         Ok(())
@@ -336,8 +341,8 @@ impl VirtioDevice for Slice {
             return Ok(Progress::default());
         };
         // What has just ended was under way until now.
-        let under_way = self.under_way;
-        self.can_wait = self.polling.can_wait(under_way, || context.is_guest_busy());
+        let in_flight = self.in_flight;
+        self.can_wait = self.polling.can_wait(in_flight, || context.is_guest_busy());
         self.give_back(queue, context)?;
         if self.backlog || self.unasked {
             // More than is read in one go is made of requests that are refused, or it would not find slots: it waits for the guest's next
@@ -362,7 +367,10 @@ impl VirtioDevice for Slice {
         };
         self.is_stopping = true;
         self.give_back(queue, context)?;
-        let more = self.under_way > 0;
+        if self.rest.is_some() {
+            self.pull_and_begin(queue, context)?;
+        }
+        let more = self.in_flight > 0 || self.rest.is_some();
         if !more {
             self.is_stopping = false;
             (self.backlog, self.can_wait, self.unasked) = (false, false, false);
@@ -380,8 +388,12 @@ impl VirtioDevice for Slice {
         context: &dyn VirtioContext,
         visit: &mut dyn FnMut(HostRegion),
     ) {
-        for pending in self.pending.iter().flatten() {
+        for pending in self.requests.iter().flatten() {
             visit(pending.status.region());
+        }
+        if self.rest.is_some() {
+            let pieces = self.pieces.iter();
+            pieces.for_each(|piece| visit(piece.host.region()));
         }
         let host = context.memory().host;
         context.with_disk(self.part.disk, &mut |disk, _| {
@@ -397,10 +409,10 @@ impl VirtioDevice for Slice {
         if !is_quiet {
             return Err(WouldBlock);
         }
-        self.pending = [None; SLOTS];
+        (self.requests, self.rest) = ([None; SLOTS], None);
         self.is_stopping = false;
         (self.backlog, self.can_wait, self.unasked) = (false, false, false);
-        self.under_way = 0;
+        self.in_flight = 0;
         self.polling.forget();
         Ok(())
     }

@@ -1,0 +1,31 @@
+//! The time of a disk, as slices are charged with it.
+
+use super::fair::{Fair, Work};
+use super::{Disk, JustEnded};
+
+impl Disk {
+    /// Charges what has just ended with the time since anything ended before: what the device took for it, while it had no less to do. What ends
+    /// together is divided as estimated. A flush is charged its part of all the time that it took, too: others may end meanwhile.
+    pub(super) fn charge(&mut self, now: u64, in_flight: usize) {
+        let took = now.saturating_sub(self.busy_since);
+        if self.just_ended.is_empty() || took == 0 {
+            return;
+        }
+        self.busy_since = now;
+        let estimates = self.just_ended.iter().map(|one| one.charged.estimate);
+        let all = estimates.fold(0_u64, u64::saturating_add).max(1);
+        let mut units: u64 = 0;
+        for JustEnded { slice, charged } in self.just_ended.drain(..) {
+            let part = u128::from(took) * u128::from(charged.estimate) / u128::from(all);
+            let mut part = part as u64;
+            if charged.work == Work::Flush {
+                let whole = now.saturating_sub(charged.began);
+                part = part.max(whole / in_flight.max(1) as u64);
+                self.fair.learn_flush(part);
+            }
+            units = units.saturating_add(Fair::units(charged.work));
+            self.fair.ends(slice, charged.estimate, part);
+        }
+        self.fair.learn(units, took);
+    }
+}

@@ -1,0 +1,60 @@
+//! The page of an operation: the table of its buffers, its header and its status.
+
+use crate::devices::virtio::queue::chain::{DESCRIPTOR, NEXT, Piece, WRITE};
+use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
+
+/// Bytes of a request's header (§5.2.6).
+pub const HEADER_BYTES: u64 = 16;
+/// What became of an operation (§5.2.6).
+pub mod outcome {
+    pub const OK: u8 = 0;
+    pub const ERROR: u8 = 1;
+    pub const UNSUPPORTED: u8 = 2;
+}
+
+/// What is asked of the whole disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The type of the request (§5.2.6).
+    pub kind: u32,
+    /// The first sector.
+    pub sector: u64,
+    /// Sectors that are read or written.
+    pub sectors: u64,
+}
+
+/// Where in an operation's page the header is, and its status; in front of them is the table.
+const HEADER_AT: u64 = DESCRIPTOR * 254;
+pub const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
+
+/// Descriptors in the table of a page: kept behind the status, where nobody else writes.
+pub fn descriptors(page: OwnedRegion, host: TheHost<'_>) -> u32 {
+    (host.doubleword(page.skip(STATUS_AT)) >> 32) as u32
+}
+
+/// Writes an operation into its page.
+pub fn write_out(page: OwnedRegion, operation: Operation, data: &[Piece], host: TheHost<'_>) {
+    let header = [u64::from(operation.kind).to_le(), operation.sector.to_le()];
+    host.set_pair(page.skip(HEADER_AT), header);
+    let table = |number: usize, place: OwnedRegion, bytes: u64, flags: u16| {
+        let next = u64::from(flags) << 32 | (number as u64 + 1) << 48;
+        let next = if flags & NEXT == 0 {
+            u64::from(flags) << 32
+        } else {
+            next
+        };
+        let pair = [place.base().raw().to_le(), (bytes | next).to_le()];
+        host.set_pair(page.skip(DESCRIPTOR * number as u64), pair);
+    };
+    table(0, page.skip(HEADER_AT), HEADER_BYTES, NEXT);
+    for (number, piece) in (1..).zip(data) {
+        let flags = if piece.written { NEXT | WRITE } else { NEXT };
+        table(number, piece.host, piece.host.size(), flags);
+    }
+    let last = data.len() + 1;
+    table(last, page.skip(STATUS_AT), 1, WRITE);
+    // A status that the device has not written is an error.
+    let behind = (last as u64 + 1) << 32 | u64::from(outcome::ERROR);
+    host.set_doubleword(page.skip(STATUS_AT), behind);
+}
