@@ -199,8 +199,12 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
         }
     }
     match target {
-        None => system.aplic.silence(source, route.mode),
+        None => {
+            system.receivers.set(source, None);
+            system.aplic.silence(source, route.mode);
+        }
         Some((vcpu, to)) => {
+            system.receivers.set(source, Some(vcpu.id.index()));
             let mut interrupts = vcpu.interrupts.lock();
             let route_here = Route {
                 source,

@@ -211,12 +211,13 @@ pub fn source_target(system: &Hypervisor, route: Route, vcpu: &Vcpu, to: Backing
 
 /// The board sent a message of `source` to the hypervisor: it goes to the vCPU that the source is routed to.
 pub fn deliver_source(system: &Hypervisor, source: u32) {
-    let receiver = system.vcpus.iter().find_map(|vcpu| {
-        let route = vcpu.interrupts.lock().route_of(source)?;
-        Some((vcpu, route.identity))
-    });
-    if let Some((vcpu, identity)) = receiver {
-        deliver(system, vcpu, identity);
+    let place = system.receivers.of(source);
+    let Some(vcpu) = place.and_then(|place| system.vcpus.get(place)) else {
+        return;
+    };
+    let route = vcpu.interrupts.lock().route_of(source);
+    if let Some(route) = route {
+        deliver(system, vcpu, route.identity);
     }
 }
 

@@ -93,7 +93,8 @@ impl Port for Reach<'_> {
 
     fn quiesce(&mut self) {
         for device in &self.vm.settings.devices {
-            slots::reset_device(device.device);
+            // Its memory is not another's before the loader, or `pages::end`, has found the reset done.
+            let _ = slots::reset_device(device.device);
         }
         // A VM that has ended keeps no interrupt file.
         let port = InterruptPort::current(self.system);

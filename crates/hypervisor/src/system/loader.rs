@@ -114,16 +114,19 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
 /// Back to the state after power-on, but for the memory. False as long as a device that VMs share is still at work for this one: then
 /// its memory is not touched yet.
 fn reset(system: &Hypervisor, vm: &Vm) -> bool {
-    if !devices::reset(system, vm) {
+    let direct = vm.settings.devices.iter();
+    let direct = direct.filter(|given| !given.is_simulated());
+    let mut is_quiescent = devices::reset(system, vm);
+    for device in direct {
+        is_quiescent &= slots::reset_device(device.device);
+    }
+    if !is_quiescent {
         return false;
     }
     for vcpu in system.vcpus_of(vm.id) {
         interrupts::reset(&InterruptPort::current(system), vcpu.id);
         let _ = vcpu.take_requests();
         let _ = vcpu.take_software_interrupt();
-    }
-    for device in &vm.settings.devices {
-        slots::reset_device(device.device);
     }
     pages::begin_anew(vm);
     true

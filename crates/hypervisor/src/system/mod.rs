@@ -44,7 +44,7 @@ use crate::system::awaited::Awaited;
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
 use crate::system::harts::Hart;
-use crate::system::served::{Served, by_client, by_source};
+use crate::system::served::{Receivers, Served, by_client, by_source};
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -79,6 +79,8 @@ pub struct Hypervisor {
     pub attendants: Attendants,
     /// By their sources at the board's APLIC: the devices that the hypervisor serves.
     pub served: Vec<Option<Served>>,
+    /// By source: the vCPU that receives what the board sends to the hypervisor.
+    pub receivers: Receivers,
     /// The disks that VMs share.
     pub disks: Vec<Mutex<Disk, { place::SHARED }>>,
     /// The switches between VMs.
@@ -130,6 +132,7 @@ impl Hypervisor {
         let attendants = Attendants::new(online, vms.len());
         let served = by_source(&vms, &disks, &switches);
         let shared = by_client(&vms);
+        let receivers = Receivers::new(board.aplic.sources);
         let counters = Offer::find(
             harts
                 .iter()
@@ -145,6 +148,7 @@ impl Hypervisor {
             aplic,
             attendants,
             served,
+            receivers,
             disks: disks.into_iter().map(Mutex::new).collect(),
             switches,
             shared,

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use scheduler::VmId;
 
@@ -21,6 +22,34 @@ pub enum Served {
     Disk(DiskNumber),
     /// The uplink of a switch between VMs.
     Uplink(SwitchNumber),
+}
+
+/// By source at the board's APLIC: the place of the vCPU that the source was routed to last. The vCPU itself says whether it still is.
+#[derive(Debug)]
+pub struct Receivers(Vec<AtomicUsize>);
+
+impl Receivers {
+    const NOBODY: usize = usize::MAX;
+
+    /// Nobody receives anything from sources up to this one.
+    #[must_use]
+    pub fn new(last: u32) -> Self {
+        Self((0..=last).map(|_| AtomicUsize::new(Self::NOBODY)).collect())
+    }
+
+    /// Routes a source to the vCPU at this place, or to nobody.
+    pub fn set(&self, source: u32, vcpu: Option<usize>) {
+        if let Some(receiver) = self.0.get(source as usize) {
+            receiver.store(vcpu.unwrap_or(Self::NOBODY), Ordering::Release);
+        }
+    }
+
+    /// Place of the vCPU that a source is routed to.
+    #[must_use]
+    pub fn of(&self, source: u32) -> Option<usize> {
+        let receiver = self.0.get(source as usize)?.load(Ordering::Acquire);
+        (receiver != Self::NOBODY).then_some(receiver)
+    }
 }
 
 /// The devices that the hypervisor serves, by their sources.
@@ -71,4 +100,28 @@ pub fn by_client(vms: &[Vm]) -> Vec<(VmId, DeviceNumber)> {
     all.into_iter()
         .map(|(vm, made)| (vm, made.device))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_find_their_receiver() {
+        let receivers = Receivers::new(3);
+        assert_eq!(
+            [0, 3, 4, u32::MAX].map(|source| receivers.of(source)),
+            [None; 4]
+        );
+        receivers.set(3, Some(511));
+        receivers.set(4, Some(1));
+        receivers.set(1, Some(0));
+        assert_eq!(
+            [1, 2, 3, 4].map(|source| receivers.of(source)),
+            [Some(0), None, Some(511), None]
+        );
+        receivers.set(3, Some(2));
+        receivers.set(1, None);
+        assert_eq!([1, 3].map(|source| receivers.of(source)), [None, Some(2)]);
+    }
 }

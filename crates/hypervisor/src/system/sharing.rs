@@ -83,4 +83,8 @@ pub fn look_after_shared(system: &Hypervisor) {
     for number in 0..system.switches.len() {
         serve_uplink(system, SwitchNumber(number));
     }
+    // A device that is reset late does not interrupt when it has done so.
+    for vm in &system.vms {
+        pages::end_if_owed(system, vm);
+    }
 }

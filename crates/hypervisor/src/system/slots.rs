@@ -21,9 +21,12 @@ const STATUS: u64 = 0x070;
 /// `VIRTIO_F_ACCESS_PLATFORM`, feature 33 (§6), as the word and the bit in it.
 const ACCESS_PLATFORM: (u32, u32) = (1, 1 << 1);
 
-/// Resets a virtio device, which also ends its accesses to memory.
-pub fn reset_device(device: BoardDevice) {
+/// Resets a virtio device, which also ends its accesses to memory. Returns true once the device says that the reset is done (virtio 1.2,
+/// §4.2.2.1): until then it may still write to memory.
+#[must_use]
+pub fn reset_device(device: BoardDevice) -> bool {
     store(device, STATUS, 0);
+    load(device, STATUS) == 0
 }
 
 /// Whether the driver of this device is to use the addresses that the platform gives to memory for devices. Only then may these

@@ -84,6 +84,21 @@ fn stopping_before_the_driver_is_ready() {
     }
 }
 
+/// A device that is reset late may still write to memory: what it has is the VM's until it says that it is done.
+#[test]
+fn late_resets_keep_the_memory() {
+    for way in Way::ALL {
+        let mut guest = Guest::started(way);
+        guest.world.describe(TABLE, 0, BUFFERS, 16, 2, 0);
+        guest.world.offer(0, &[0]);
+        guest.set(QUEUE_NOTIFY, 0);
+        guest.world.board.slow_resets.set(3);
+        guest.device.reset(&Alone(&guest.world));
+        let mut asks = || guest.device.is_quiescent(&Alone(&guest.world));
+        assert_eq!([asks(), asks(), asks()], [false, false, true]);
+    }
+}
+
 /// Buffers for what may never come are taken back by a reset of the device, which other queues do not notice.
 #[test]
 fn stopping_takes_receive_buffers_back() {
