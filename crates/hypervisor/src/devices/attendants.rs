@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hart_of_one_vm_takes_nothing_of_others() {
+    fn own_harts_take_nothing_of_others() {
         let online = harts(&[0, 1, 2]);
         let attendants = Attendants::new(online, 2);
         let [one, two] = [0, 1].map(|number| VmId::new(number).unwrap());

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_belongs_to_the_range_that_holds_it() {
+    fn addresses_belong_to_their_range() {
         let mut bus = Bus::default();
         bus.add(address(0x1000), 0x100, APLIC).unwrap();
         bus.add(address(0x1100), 0x1000, Owner::Direct { source: 7 })

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hour_goes_on_with_the_boards_timer_and_a_guest_sets_its_own() {
+    fn guests_set_their_own_hour() {
         let (mut clock, mut other) = (Clock::new(HOUR, 500), Clock::new(HOUR, 500));
         assert_eq!(hour(&mut clock, 500), HOUR);
         assert_eq!(hour(&mut clock, 1500), HOUR + 1000);

@@ -49,12 +49,12 @@ impl SourceMode {
         }
     }
 
-    /// Whether the source can be pending at all.
+    /// True if the source can be pending at all.
     pub fn is_active(self) -> bool {
         self != Self::Inactive
     }
 
-    /// Whether the wire is looked at.
+    /// True if the wire is looked at.
     pub fn has_wire(self) -> bool {
         !matches!(self, Self::Inactive | Self::Detached)
     }
@@ -119,8 +119,8 @@ pub enum Effect {
 
 /// The sources of the board's APLIC, as far as a guest's registers show them.
 pub trait Sources {
-    /// Whether the source is pending at the board's APLIC.
+    /// True if the source is pending at the board's APLIC.
     fn pending(&self, source: SourceNumber) -> bool;
-    /// Whether the source's wire, as its mode sees it, is high (`in_clrip`).
+    /// True if the source's wire, as its mode sees it, is high (`in_clrip`).
     fn rectified_input(&self, source: SourceNumber) -> bool;
 }

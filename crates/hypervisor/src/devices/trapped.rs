@@ -52,7 +52,7 @@ pub trait TrappedDevice: Debug + Send {
         let _ = context;
     }
 
-    /// Whether the wire of the device's interrupt is high.
+    /// True if the wire of the device's interrupt is high.
     fn irq_level(&self) -> bool;
 
     /// Back to the state after power-on. None of the VM's vCPUs runs.
@@ -63,7 +63,7 @@ pub trait TrappedDevice: Debug + Send {
         let _ = (context, visit);
     }
 
-    /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    /// True if nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
     fn is_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
         let _ = context;
         true
@@ -114,7 +114,7 @@ pub trait VirtioContext {
     /// The time, in ticks of the board's timebase.
     fn time(&self) -> u64;
 
-    /// Whether the guest is known to have something else to do than to wait for its device: the hart has just left the only vCPU of the VM, and
+    /// True if the guest is known to have something else to do than to wait for its device: the hart has just left the only vCPU of the VM, and
     /// that did not wait for an interrupt.
     fn is_guest_busy(&self) -> bool {
         false
@@ -136,7 +136,7 @@ pub trait VirtioContext {
         false
     }
 
-    /// Whether the guest is giving pages back. It goes on when the device's present access is over.
+    /// True if the guest is giving pages back. It goes on when the device's present access is over.
     fn gives_back(&self) -> bool {
         false
     }

@@ -157,7 +157,7 @@ impl TrappedDevices {
         }
     }
 
-    /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    /// True if nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
     pub fn are_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
         // Each of them is asked: it forgets then what was not begun.
         let mut all = true;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_reaches_the_guest_as_an_interrupt_and_a_byte() {
+    fn typed_bytes_reach_the_guest() {
         let (mut chips, uart, world) = chips();
         listen(&mut chips, uart, &world);
         assert_eq!(messages(&world), []);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_without_room_on_the_console_is_not_taken() {
+    fn bytes_without_room_are_not_taken() {
         let (mut chips, uart, world) = chips();
         let send = |chips: &mut TrappedDevices, byte: u8| {
             let at = access(0, Width::Byte);

@@ -146,7 +146,7 @@ impl VirtioContext for VmContext<'_> {
     }
 }
 
-/// Whether the guest that was just left had executed WFI last, and so waited for an interrupt. It may have changed its code meanwhile: the answer
+/// True if the guest that was just left had executed WFI last, and so waited for an interrupt. It may have changed its code meanwhile: the answer
 /// is for decisions that are right either way.
 fn has_waited() -> bool {
     let before = csr::read::<{ number::SEPC }>().wrapping_sub(instruction::WFI_BYTES);

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn each_device_is_looked_at_when_its_own_time_has_come() {
+    fn devices_are_polled_at_their_time() {
         let due = Due::default();
         due.set_timer(500);
         assert_eq!((timer(), taken(&due, u64::MAX - 1)), (500, None));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_puts_its_time_off_and_the_timer_with_it() {
+    fn devices_postpone_their_time() {
         let due = Due::default();
         due.set_timer(1000);
         due.look_by(SourceNumber(3), 400);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_of_the_timebase_and_for_devices_with_a_bit() {
+    fn patience_follows_the_timebase() {
         assert_eq!(patience(63, 24_000_000), 480);
         assert_eq!(patience(64, 24_000_000), 0);
     }

@@ -29,7 +29,7 @@ pub fn reset_device(device: BoardDevice) -> bool {
     load(device, STATUS) == 0
 }
 
-/// Whether the driver of this device is to use the addresses that the platform gives to memory for devices. Only then may these
+/// True if the driver of this device is to use the addresses that the platform gives to memory for devices. Only then may these
 /// differ from the guest's. A slot without a device reaches no memory.
 pub fn takes_platform_addresses(device: BoardDevice) -> bool {
     if load(device, DEVICE_ID) == 0 {

@@ -30,7 +30,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Whether the guest's accesses to it trap.
+    /// True if the guest's accesses to it trap.
     #[must_use]
     pub const fn is_simulated(&self) -> bool {
         self.simulation.is_some()
@@ -152,7 +152,7 @@ pub fn build(
     Ok(Hardware { bus, chips, made })
 }
 
-/// Whether a VM with this bus has a real-time clock.
+/// True if a VM with this bus has a real-time clock.
 #[must_use]
 pub fn has_clock(bus: &Bus) -> bool {
     matches!(bus.at(CLOCK_BASE), Some((Owner::Trapped(_), 0)))

@@ -402,7 +402,7 @@ impl Aplic {
         self.sources.get_mut(number.0.checked_sub(1)? as usize)
     }
 
-    /// Whether `number` is an active source of the board.
+    /// True if `number` is an active source of the board.
     #[inline]
     fn is_physical(&self, number: SourceNumber) -> bool {
         self.source(number)

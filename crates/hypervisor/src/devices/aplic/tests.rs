@@ -69,7 +69,7 @@ fn enabled(source: SourceNumber, mode: u32) -> Aplic {
 }
 
 #[test]
-fn the_domain_is_little_endian_and_sends_messages() {
+fn the_domain_delivers_messages() {
     let mut aplic = aplic();
     assert_eq!(aplic.read(0, &QUIET), 0x8000_0004);
     write(&mut aplic, 0, u32::MAX);
@@ -105,7 +105,7 @@ fn modes_are_those_of_the_table() {
 }
 
 #[test]
-fn a_source_that_nobody_wired_is_zero_for_ever() {
+fn unwired_sources_stay_zero() {
     let mut aplic = aplic();
     for number in [1, 11, SOURCES, SOURCES + 1, 1023] {
         let source = SourceNumber(number);
@@ -139,7 +139,7 @@ fn an_inactive_source_keeps_nothing() {
 }
 
 #[test]
-fn a_level_is_forwarded_once_until_it_is_set_again() {
+fn levels_are_forwarded_once() {
     let mut aplic = enabled(UART, 6);
     let message = [Effect::Message(destination(2, 17))];
     assert_eq!(set_input(&mut aplic, true), message);
@@ -162,7 +162,7 @@ fn a_level_is_forwarded_once_until_it_is_set_again() {
 }
 
 #[test]
-fn a_level_that_falls_unseen_is_not_pending() {
+fn levels_fallen_unseen_are_not_pending() {
     let mut aplic = enabled(UART, 6);
     write(&mut aplic, 0x1fdc, UART.0);
     set_input(&mut aplic, true);
@@ -205,7 +205,7 @@ fn falling_edges_and_low_levels_are_inverted() {
 }
 
 #[test]
-fn a_message_to_nobody_is_lost_and_hurts_nobody() {
+fn messages_to_nobody_are_lost() {
     for lost in [HARTS << 18 | 17, 0x3fff << 18 | 17, 2 << 18] {
         let mut aplic = enabled(UART, 4);
         write(&mut aplic, target(UART), lost);
@@ -235,7 +235,7 @@ fn an_extempore_message_leaves_at_once() {
 }
 
 #[test]
-fn the_board_is_told_of_every_change_to_a_physical_source() {
+fn changes_to_physical_sources_reach_the_board() {
     let mut aplic = aplic();
     let route = |mode, destination| {
         [Effect::Set(SourceSetting {
@@ -307,7 +307,7 @@ impl Sources for Stuck {
 }
 
 #[test]
-fn a_line_that_stays_high_is_brought_back() {
+fn lines_that_stay_high_return() {
     let look = |aplic: &mut Aplic, board: &dyn Sources| {
         let mut effects = Vec::new();
         aplic.recover_missed_edges(board, &mut |effect| effects.push(effect));

@@ -93,7 +93,7 @@ impl BoardUart {
         }
     }
 
-    /// Whether the UART interrupts when it can take more.
+    /// True if the UART interrupts when it can take more.
     #[must_use]
     pub fn wants_transmit_interrupt(&self) -> bool {
         self.transmit_interrupt

@@ -115,7 +115,7 @@ impl Uart {
         }
     }
 
-    /// Whether the interrupt line is high. Look again after each [`read`](Self::read),
+    /// True if the interrupt line is high. Look again after each [`read`](Self::read),
     /// [`write`](Self::write) and [`receive`](Self::receive).
     pub fn interrupt(&self) -> bool {
         self.identification() != IIR_NONE
@@ -175,7 +175,7 @@ impl Uart {
         }
     }
 
-    /// Whether what the guest writes to the register at `offset` leaves on the line.
+    /// True if what the guest writes to the register at `offset` leaves on the line.
     pub fn sends(&self, offset: u64) -> bool {
         let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
         offset == DATA && !divisor_access && self.modem_control & MCR_LOOP == 0

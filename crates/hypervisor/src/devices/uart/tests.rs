@@ -60,7 +60,7 @@ fn the_divisor_hides_data_and_interrupt_enable() {
 /// The driver's start-up: it wants the interrupt each time that it enables it on an idle
 /// transmitter, or it works around a broken chip with a timer.
 #[test]
-fn enabling_the_transmitters_interrupt_raises_it_each_time() {
+fn enabling_the_transmit_interrupt_raises_it() {
     let mut uart = ready();
     for _ in 0..2 {
         uart.write(IER, 0x02);
@@ -99,7 +99,7 @@ fn input_interrupts_until_it_is_read() {
 }
 
 #[test]
-fn an_overrun_loses_the_new_byte_and_says_so_once() {
+fn overruns_lose_the_new_byte() {
     let mut uart = ready();
     uart.write(IER, 0x04);
     for count in 0..INPUT_CAPACITY {

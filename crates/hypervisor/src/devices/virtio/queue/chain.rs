@@ -53,7 +53,7 @@ pub enum QueueError {
 pub struct Piece {
     /// Where it lies.
     pub host: OwnedRegion,
-    /// Whether the device writes it.
+    /// True if the device writes it.
     pub written: bool,
 }
 

@@ -93,14 +93,14 @@ impl DeviceQueue {
         self
     }
 
-    /// Whether the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
+    /// True if the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
     pub fn set_interrupts(&mut self, wanted: bool, host: TheHost<'_>) {
         self.flags = if wanted { 0 } else { NO_INTERRUPT };
         self.show_available(host);
         fence(Ordering::SeqCst);
     }
 
-    /// Whether the device is to interrupt when chains end.
+    /// True if the device is to interrupt when chains end.
     #[inline]
     #[must_use]
     pub const fn interrupts(&self) -> bool {

@@ -99,7 +99,7 @@ impl AdaptivePolling {
         (wanted <= LONGER * self.patience).then_some(wanted)
     }
 
-    /// Whether enough looks in a row have found the guest at work.
+    /// True if enough looks in a row have found the guest at work.
     #[inline]
     #[must_use]
     pub const fn is_guest_busy(&self) -> bool {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_comes_after_an_eighth_of_an_operation_and_serves_two_or_more() {
+    fn polls_serve_two_or_more_operations() {
         let pace = after(1600, 480);
         let intervals = [1, 15, 16, 256].map(|under_way| pace.interval(under_way));
         assert_eq!(intervals, [None, None, Some(200), Some(200)]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_worth_it() {
+    fn unknown_durations_are_not_polled() {
         let mut pace = AdaptivePolling::new(480);
         assert_eq!(pace.interval(256), None);
         pace.begins(1, 10);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_at_work_is_looked_at_when_three_have_ended() {
+    fn busy_guests_are_polled_after_three() {
         let mut pace = after(1600, 480);
         for look in 1..=STREAK {
             assert_eq!(pace.interval(6), None);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_waits_is_not_asked_again_at_once() {
+    fn waiting_guests_are_asked_rarely() {
         let mut pace = after(1600, 480);
         assert!(!pace.note_guest(6, || false));
         for _ in 0..STREAK {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_available_can_wait_for_an_end_that_is_near() {
+    fn available_chains_wait_for_near_completions() {
         let mut near = after(1600, 480);
         assert!(near.can_wait(64, || panic!("it was asked")));
         let found = (0..STREAK).map(|_| near.can_wait(4, || true));

@@ -174,7 +174,7 @@ fn notify(device: &mut MmioTransport<Balloon>, world: &World, number: u32) -> u3
 }
 
 #[test]
-fn what_is_reported_goes_and_the_report_comes_back_behind_it() {
+fn reported_pages_go_before_the_report_returns() {
     for (patience, times) in [(0, 1), (3, 7)] {
         let world = World::new(patience);
         let mut device = started(&world, 2);
@@ -192,7 +192,7 @@ fn what_is_reported_goes_and_the_report_comes_back_behind_it() {
 }
 
 #[test]
-fn a_report_in_a_table_touches_none_of_its_pages() {
+fn indirect_reports_touch_no_page() {
     let world = World::new(0);
     let mut device = started(&world, 2);
     for number in 0..32 {
@@ -216,7 +216,7 @@ fn a_report_in_a_table_touches_none_of_its_pages() {
 
 /// Nothing lies whole in such buffers, so that nobody is waited for; a guest can make new ones for as long as it likes.
 #[test]
-fn reports_of_nothing_take_a_bounded_time_each() {
+fn empty_reports_take_bounded_time() {
     let world = World::new(0);
     let mut device = started(&world, 2);
     world.describe(DESCRIPTORS, 0, (RAM + 0x1_0010, 16), 2);
@@ -230,7 +230,7 @@ fn reports_of_nothing_take_a_bounded_time_each() {
 }
 
 #[test]
-fn pages_that_are_not_the_guests_end_the_device() {
+fn foreign_pages_end_the_device() {
     for (at, bytes) in [
         (RAM + SIZE, 0x1000),
         (RAM - 0x1000, 0x2000),
@@ -249,7 +249,7 @@ fn pages_that_are_not_the_guests_end_the_device() {
 }
 
 #[test]
-fn a_reset_in_the_middle_of_a_report_forgets_the_rest() {
+fn resets_forget_the_rest_of_reports() {
     let world = World::new(1);
     let mut device = started(&world, 2);
     for number in 0..4 {

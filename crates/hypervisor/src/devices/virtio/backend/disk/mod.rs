@@ -175,7 +175,7 @@ impl Disk {
         self.driver.source
     }
 
-    /// Whether it has a feature.
+    /// True if it has a feature.
     #[must_use]
     pub const fn has(&self, feature: u64) -> bool {
         self.features & feature != 0

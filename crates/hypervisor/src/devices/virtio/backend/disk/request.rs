@@ -21,7 +21,7 @@ pub struct Request {
     pub sector: u64,
     /// Bytes of data.
     pub bytes: u64,
-    /// Whether the data is to be written by the device.
+    /// True if the data is to be written by the device.
     pub written: bool,
     /// Where the status goes.
     pub status: OwnedRegion,

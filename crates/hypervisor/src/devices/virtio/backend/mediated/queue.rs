@@ -28,9 +28,9 @@ const NO_NOTIFY: u16 = 1;
 pub struct Queue {
     size: u16,
     rings: Rings,
-    /// Whether chains are translated the fast way.
+    /// True if chains are translated the fast way.
     fast: bool,
-    /// Whether each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
+    /// True if each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
     event_indices: bool,
     /// The next entry of the available ring that is looked at, and of the used ring that is written.
     next_available: u16,
@@ -47,7 +47,7 @@ pub struct Queue {
     /// The time between two looks, where the queue is looked at from time to time. The guest tells of nothing meanwhile but of as much as it got
     /// back, and the device of nothing but what ends after a look that returned nothing.
     watched: Option<u64>,
-    /// Whether something that the guest has made available was not passed on.
+    /// True if something that the guest has made available was not passed on.
     backlog: bool,
     /// The guest stops the queue: nothing is passed on any more.
     is_stopping: bool,
@@ -58,9 +58,9 @@ pub struct Queue {
 /// What came of looking at a guest's available ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Whether the device has got something to do.
+    /// True if the device has got something to do.
     pub any: bool,
-    /// Whether there is more that could be passed now.
+    /// True if there is more that could be passed now.
     pub more: bool,
     /// How many chains took the fast path, and how many did not.
     pub fast: u32,
@@ -70,7 +70,7 @@ pub struct Passed {
 /// What came of a look at both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Whether the guest is to be interrupted.
+    /// True if the guest is to be interrupted.
     pub interrupt: bool,
     pub passed: Passed,
 }
@@ -78,9 +78,9 @@ pub struct Served {
 /// Method by which a queue is mediated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// Whether by the fast path, where that can be.
+    /// True if by the fast path, where that can be.
     pub fast: bool,
-    /// Whether the guest has chosen VIRTIO_F_EVENT_IDX.
+    /// True if the guest has chosen VIRTIO_F_EVENT_IDX.
     pub event_indices: bool,
     /// The longest time between two looks at the queue, in ticks; 0 where it can only be looked at when somebody tells.
     pub patience: u64,
@@ -155,14 +155,14 @@ impl Queue {
         self.device.in_flight() != 0
     }
 
-    /// Whether so much is under way, or the guest so long at work, that what is done depends on the time.
+    /// True if so much is under way, or the guest so long at work, that what is done depends on the time.
     #[inline]
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.device.in_flight() >= MANY || self.polling.is_guest_busy()
     }
 
-    /// Whether so much is under way that it may matter whether the guest is at work.
+    /// True if so much is under way that it may matter whether the guest is at work.
     #[inline]
     #[must_use]
     pub const fn is_more_than_few(&self) -> bool {
@@ -175,7 +175,7 @@ impl Queue {
         self.polling.note_guest(self.device.in_flight(), is_at_work)
     }
 
-    /// Whether nothing but what has ended needs to be looked at.
+    /// True if nothing but what has ended needs to be looked at.
     #[inline]
     #[must_use]
     pub const fn is_simple(&self) -> bool {

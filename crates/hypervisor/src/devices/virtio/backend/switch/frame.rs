@@ -37,7 +37,7 @@ impl Address {
         Self([0x06, first, second, third, switch, vm])
     }
 
-    /// Whether it is for several: broadcast or multicast.
+    /// True if it is for several: broadcast or multicast.
     #[must_use]
     pub const fn is_group(self) -> bool {
         let [first, ..] = self.0;

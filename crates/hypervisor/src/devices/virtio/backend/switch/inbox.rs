@@ -21,7 +21,7 @@ pub struct Sender(pub u8);
 /// An inbox.
 #[derive(Debug)]
 pub struct Inbox {
-    /// Whether its owner takes frames.
+    /// True if its owner takes frames.
     open: bool,
     /// The slots that nobody has, a bit each.
     free: u64,

@@ -80,7 +80,7 @@ pub struct Passed {
     pub copies: u32,
     /// Of them, those whose devices are to be told.
     pub told: Clients,
-    /// Whether the uplink's card is to be told.
+    /// True if the uplink's card is to be told.
     pub card: bool,
 }
 

@@ -40,7 +40,7 @@ pub struct Port {
     switch: Arc<Switch>,
     member: Member,
     address: Address,
-    /// Whether the switch knows that the guest takes frames.
+    /// True if the switch knows that the guest takes frames.
     open: bool,
     /// The chain at hand, so that no memory is asked for with each.
     pieces: Vec<Piece>,

@@ -42,7 +42,7 @@ pub struct Card {
     transmit: DeviceQueue,
     /// Where the buffers are.
     buffers: OwnedRegion,
-    /// Whether it returned what it was not given. Then nothing is asked of it any more.
+    /// True if it returned what it was not given. Then nothing is asked of it any more.
     broken: bool,
 }
 
@@ -100,7 +100,7 @@ impl Uplink {
         self.driver.notification()
     }
 
-    /// Whether the card has interrupted, which it is told was seen.
+    /// True if the card has interrupted, which it is told was seen.
     pub fn has_interrupted(&self, board: &dyn Board) -> bool {
         self.driver.interrupt(board) != Interrupt::None
     }

@@ -45,11 +45,11 @@ pub struct Part {
     /// The first sector, of the whole disk.
     pub first: u64,
     pub sectors: u64,
-    /// Whether the guest may not write.
+    /// True if the guest may not write.
     pub read_only: bool,
-    /// Whether what was written is to be flushed.
+    /// True if what was written is to be flushed.
     pub flushes: bool,
-    /// Whether the guest's memory lies in pages.
+    /// True if the guest's memory lies in pages.
     pub in_pages: bool,
     /// For how long what the guest has made available may wait, in ticks.
     pub patience: u64,
@@ -94,7 +94,7 @@ pub struct Slice {
     /// Operations in flight.
     in_flight: u16,
     polling: AdaptivePolling,
-    /// Whether what the guest makes available can wait until something ends, and whether the guest was not asked to tell of it: so something is under way,
+    /// True if what the guest makes available can wait until something ends, and whether the guest was not asked to tell of it: so something is under way,
     /// and when it ends it is looked at.
     can_wait: bool,
     unasked: bool,

@@ -22,7 +22,7 @@ fn random(seed: u64) -> impl FnMut(u64) -> u64 {
 }
 
 #[test]
-fn a_guest_sees_its_slice_as_a_disk_of_its_own() {
+fn slices_look_like_disks() {
     let (world, mut guests) = system(&[10, 10], FLUSH);
     let guest = &mut guests[1];
     let mut get = |register, width| guest.load(&world, register, width);
@@ -57,7 +57,7 @@ fn a_guest_sees_its_slice_as_a_disk_of_its_own() {
 }
 
 #[test]
-fn what_is_not_in_the_slice_or_no_request_is_refused_without_the_disk() {
+fn wrong_requests_never_reach_the_disk() {
     let (world, mut guests) = system(&[10, 10], FLUSH);
     let guest = &mut guests[0];
     let flush = Asked {
@@ -160,7 +160,7 @@ fn what_is_not_in_the_slice_or_no_request_is_refused_without_the_disk() {
 }
 
 #[test]
-fn more_than_a_slice_can_have_waits_for_what_ends() {
+fn requests_beyond_the_slots_wait() {
     let (world, mut guests) = system(&[10], 0);
     for request in 0..REQUESTS {
         guests[0].ask(&world, request, read(u64::from(request)));
@@ -181,7 +181,7 @@ fn more_than_a_slice_can_have_waits_for_what_ends() {
 
 /// Two slices that always have something to do, one with three times the other's share, then both alike; a third that seldom has.
 #[test]
-fn the_disk_is_divided_by_shares_and_nobody_waits_for_long() {
+fn shares_divide_the_disk() {
     for (shares, wanted) in [([30, 10, 10], 750), ([10, 10, 10], 500)] {
         let (world, mut guests) = system(&shares, 0);
         let mut begun = [0_u64; 3];
@@ -227,7 +227,7 @@ fn the_disk_is_divided_by_shares_and_nobody_waits_for_long() {
 }
 
 #[test]
-fn a_reset_waits_for_what_the_disk_has_and_forgets_the_rest() {
+fn resets_wait_for_operations_in_flight() {
     let (world, mut guests) = system(&[10, 10], 0);
     for request in 0..REQUESTS {
         guests[0].ask(&world, request, write(u64::from(request)));
@@ -270,7 +270,7 @@ fn a_reset_waits_for_what_the_disk_has_and_forgets_the_rest() {
 }
 
 #[test]
-fn a_disk_that_fails_ends_everything_with_an_error_and_stops() {
+fn failed_disks_end_everything_with_errors() {
     for by_itself in [true, false] {
         let (world, mut guests) = system(&[10, 10], 0);
         for request in 0..REQUESTS {
@@ -308,7 +308,7 @@ fn a_disk_that_fails_ends_everything_with_an_error_and_stops() {
 }
 
 #[test]
-fn a_disk_that_lacks_what_is_needed_is_refused() {
+fn disks_without_needed_features_are_refused() {
     let (world, _) = system(&[10], 0);
     world.device.features.set(VERSION_1);
     let error =
@@ -321,7 +321,7 @@ fn a_disk_that_lacks_what_is_needed_is_refused() {
 
 /// Three guests do whatever: reads, writes, flushes, requests that are refused, resets. The reference knows what each of their sectors holds.
 #[test]
-fn whatever_guests_do_each_has_its_own_sectors_and_loses_nothing() {
+fn sectors_stay_separate_under_random_load() {
     for seed in 0..60 {
         let mut random = random(seed);
         let shares = [
@@ -428,7 +428,7 @@ fn whatever_guests_do_each_has_its_own_sectors_and_loses_nothing() {
 
 /// A guest that breaks every rule harms itself: the disk checks all that it is given, and the neighbour's requests are done.
 #[test]
-fn a_hostile_driver_reaches_its_own_memory_and_its_own_sectors_alone() {
+fn hostile_drivers_reach_their_own_alone() {
     let mut broken = 0;
     let mut passed = 0;
     for seed in 0..400 {
@@ -463,7 +463,7 @@ fn a_hostile_driver_reaches_its_own_memory_and_its_own_sectors_alone() {
 }
 
 #[test]
-fn a_guest_at_work_tells_of_nothing_that_can_wait_for_the_next_end() {
+fn busy_guests_notify_rarely() {
     let (world, mut guests) = system(&[10], 0);
     world.at_work.set(true);
     let mut requests = (0..48).cycle();

@@ -68,7 +68,7 @@ pub struct World {
     guests: usize,
     pub told: Cell<Clients>,
     pub time: Cell<u64>,
-    /// Whether the guests are at work.
+    /// True if the guests are at work.
     pub at_work: Cell<bool>,
 }
 

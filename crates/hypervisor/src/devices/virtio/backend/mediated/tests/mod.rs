@@ -15,7 +15,7 @@ use crate::devices::trapped::TrappedDevice;
 use crate::devices::virtio::register::*;
 
 #[test]
-fn an_operation_goes_to_the_device_and_its_end_to_the_guest() {
+fn operations_reach_the_device_and_return() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
         let world = &guest.world;
@@ -52,7 +52,7 @@ fn an_operation_goes_to_the_device_and_its_end_to_the_guest() {
 }
 
 #[test]
-fn a_buffer_that_crosses_pieces_is_split_and_an_indirect_table_is_followed() {
+fn buffers_across_pieces_are_split() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
         let table = RAM + 0x3000;
@@ -76,7 +76,7 @@ fn a_buffer_that_crosses_pieces_is_split_and_an_indirect_table_is_followed() {
 
 /// Whatever a hostile driver writes, the device is given nothing, the guest is told that it needs a reset, and after one all is well.
 #[test]
-fn what_is_not_the_guests_reaches_no_device() {
+fn foreign_memory_reaches_no_device() {
     for way in Way::ALL {
         type Write = fn(&World);
         let chains: [(&str, Write); 12] = [
@@ -139,7 +139,7 @@ fn what_is_not_the_guests_reaches_no_device() {
 }
 
 #[test]
-fn queues_lie_in_the_guests_memory_and_are_of_a_size_that_can_be() {
+fn queues_have_valid_places_and_sizes() {
     for way in Way::ALL {
         let good = [TABLE, AVAILABLE, USED];
         for (name, size, parts) in [
@@ -182,7 +182,7 @@ fn an_index_that_jumps_is_no_work() {
 }
 
 #[test]
-fn what_finds_no_room_waits_for_what_is_under_way() {
+fn chains_without_room_wait() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
         // Three pieces each, by indirect tables, where there is room for eight.
@@ -218,7 +218,7 @@ fn what_finds_no_room_waits_for_what_is_under_way() {
 }
 
 #[test]
-fn features_that_change_queues_are_not_offered_nor_taken() {
+fn queue_features_are_neither_offered_nor_taken() {
     for way in Way::ALL {
         let asked = 1 << 6 | 1 << 12 | 1 << 28 | 1 << 29 | ACCESS_PLATFORM | 1 << 34 | 1 << 40;
         let mut guest = Guest::new(way, asked);
@@ -246,7 +246,7 @@ fn features_that_change_queues_are_not_offered_nor_taken() {
 }
 
 #[test]
-fn a_guest_that_wants_no_interrupt_gets_none() {
+fn unwanted_interrupts_are_not_sent() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
         guest.world.guest_sets(AVAILABLE, &[1, 0]);
@@ -262,7 +262,7 @@ fn a_guest_that_wants_no_interrupt_gets_none() {
 }
 
 #[test]
-fn a_device_that_returns_what_it_was_not_given_is_stopped() {
+fn devices_returning_unknown_chains_are_stopped() {
     for way in Way::ALL {
         for head in [0, 7, 8, u32::MAX] {
             let mut guest = Guest::started(way);
@@ -294,7 +294,7 @@ fn a_wire_that_stays_high_interrupts_once() {
 
 /// What else there is beside operations that have ended keeps the wire high, and the next look finds it.
 #[test]
-fn a_change_that_comes_with_an_ended_operation_is_found_by_the_next_look() {
+fn changes_beside_completions_are_found_next() {
     for way in Way::ALL {
         let guest = &mut Guest::started(way);
         guest.world.describe(TABLE, 0, BUFFERS, 8, 2, 0);
@@ -314,7 +314,7 @@ fn a_change_that_comes_with_an_ended_operation_is_found_by_the_next_look() {
 }
 
 #[test]
-fn the_configuration_is_the_devices_and_nothing_lies_behind_it() {
+fn configuration_ends_with_the_structure() {
     for way in Way::ALL {
         let mut guest = Guest::new(way, 0);
         let mut load = |offset, width| {

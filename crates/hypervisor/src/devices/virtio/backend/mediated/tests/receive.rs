@@ -92,7 +92,7 @@ fn others(way: Way) -> Vec<(u64, u64)> {
     places
 }
 
-/// Whether a buffer lies in the guest's memory from its first byte to its last.
+/// True if a buffer lies in the guest's memory from its first byte to its last.
 fn is_the_guests(way: Way, (at, bytes, _): Buffer) -> bool {
     let end = at + u64::from(bytes);
     let lies_in = |from, size| at >= from && end <= from + size;
@@ -104,7 +104,7 @@ fn is_the_guests(way: Way, (at, bytes, _): Buffer) -> bool {
 
 /// What the driver writes after its buffer was taken, the card does not see: neither where the frame goes nor how long it may be.
 #[test]
-fn a_buffer_that_is_rewritten_while_it_stands_ready_stays_what_it_was() {
+fn rewritten_buffers_stay_as_read() {
     for way in Way::ALL {
         for (address, bytes) in [(AREAS, 1526), (BUFFERS + 0x800, 1526), (BUFFERS, u32::MAX)] {
             let mut guest = card(way);
@@ -131,7 +131,7 @@ fn a_buffer_that_is_rewritten_while_it_stands_ready_stays_what_it_was() {
 
 /// The card is idle with both of its queues after its driver broke the rules with one, also where frames had been under way.
 #[test]
-fn a_driver_that_breaks_the_rules_of_one_queue_gets_and_sends_nothing() {
+fn one_wrong_queue_stops_the_card() {
     for way in Way::ALL {
         let mut guest = card(way);
         guest.world.describe(TABLE, 0, BUFFERS, 1526, 2, 0);
@@ -251,7 +251,7 @@ fn take(guest: &mut Guest, way: Way, step: &Step, offered: &mut u16) {
 proptest! {
     /// Whatever the driver does, a frame goes to the guest's own memory alone, and after a reset the card works.
     #[test]
-    fn a_frame_goes_to_the_guests_memory_alone(steps in steps()) {
+    fn frames_go_to_guest_memory_alone(steps in steps()) {
         for way in Way::ALL {
             let mut guest = card(way);
             let mut offered = 0;

@@ -205,7 +205,7 @@ impl Run {
 }
 
 #[test]
-fn much_that_is_under_way_takes_few_exits_and_nobody_waits_for_long() {
+fn deep_queues_take_few_exits() {
     for way in Way::ALL {
         for event_indices in [true, false] {
             let mut run = Run::new(way, event_indices, TAKES);
@@ -226,7 +226,7 @@ fn much_that_is_under_way_takes_few_exits_and_nobody_waits_for_long() {
 }
 
 #[test]
-fn little_that_is_under_way_is_told_of_at_once() {
+fn shallow_queues_notify_at_once() {
     for event_indices in [true, false] {
         let mut run = Run::new(Way::Fast, event_indices, TAKES);
         run.keep(8, 20 * TAKES);
@@ -239,7 +239,7 @@ fn little_that_is_under_way_is_told_of_at_once() {
 /// A guest that has no time for more than a few operations is told of several at once, as long as it has other work. It never waits for longer than an
 /// operation takes.
 #[test]
-fn a_guest_at_work_is_told_of_several_at_once() {
+fn busy_guests_get_several_completions_together() {
     for way in Way::ALL {
         for event_indices in [true, false] {
             let mut run = Run::new(way, event_indices, TAKES);
@@ -270,7 +270,7 @@ fn a_guest_at_work_is_told_of_several_at_once() {
 
 /// With two operations under way, or at a slow disk, a guest at work is told of each at once.
 #[test]
-fn a_guest_at_work_waits_for_nothing_that_comes_seldom() {
+fn busy_guests_get_rare_completions_at_once() {
     for (depth, takes) in [(2, TAKES), (6, 20 * PATIENCE)] {
         let mut run = Run::new(Way::Fast, true, takes);
         run.guest.world.is_at_work.set(true);
@@ -282,7 +282,7 @@ fn a_guest_at_work_waits_for_nothing_that_comes_seldom() {
 
 /// A guest that waits now and then is told of each at once.
 #[test]
-fn a_guest_that_waits_at_times_is_not_at_work() {
+fn guests_that_wait_are_not_busy() {
     let mut run = Run::new(Way::Fast, true, TAKES);
     for _ in 0..200 {
         run.guest.world.is_at_work.set(true);
@@ -296,7 +296,7 @@ fn a_guest_that_waits_at_times_is_not_at_work() {
 
 /// Nothing ends in the time between two looks: an exit is nothing beside an operation.
 #[test]
-fn a_slow_disk_is_told_of_everything_at_once() {
+fn slow_disks_are_notified_at_once() {
     let mut run = Run::new(Way::Fast, true, 48 * 10 * PATIENCE);
     run.keep(48, 5 * 48 * 10 * PATIENCE);
     assert!(run.done > 100);
@@ -305,7 +305,7 @@ fn a_slow_disk_is_told_of_everything_at_once() {
 
 /// Guests and devices stop and begin again as they like: nothing stays behind, and the first of what comes next is told of.
 #[test]
-fn nothing_is_lost_when_a_queue_runs_dry() {
+fn nothing_is_lost_in_empty_queues() {
     for way in Way::ALL {
         for event_indices in [true, false] {
             let mut run = Run::new(way, event_indices, TAKES);
@@ -329,7 +329,7 @@ fn nothing_is_lost_when_a_queue_runs_dry() {
 
 /// Nobody looks at a device that waits for its driver to reset it.
 #[test]
-fn a_queue_whose_driver_breaks_the_rules_is_not_looked_at() {
+fn broken_queues_are_not_polled() {
     let mut run = Run::new(Way::Fast, true, TAKES);
     run.keep(48, 20 * TAKES);
     assert!(run.looks > 0 && run.guest.world.poll_by.get().is_some());
@@ -343,7 +343,7 @@ fn a_queue_whose_driver_breaks_the_rules_is_not_looked_at() {
 
 /// A disk that does nothing more for a while is not looked at all the time.
 #[test]
-fn a_look_that_finds_nothing_is_the_last() {
+fn polling_ends_after_a_miss() {
     for event_indices in [true, false] {
         let mut run = Run::new(Way::Fast, event_indices, TAKES);
         run.keep(48, 20 * TAKES);

@@ -24,7 +24,7 @@ fn chain(world: &World, table: u64, descriptors: u64) {
 }
 
 #[test]
-fn simple_chains_take_the_fast_way_wherever_memory_lies() {
+fn simple_chains_take_the_fast_way() {
     for (way, fast) in [
         (Way::General, false),
         (Way::FastInPieces, true),
@@ -52,7 +52,7 @@ fn simple_chains_take_the_fast_way_wherever_memory_lies() {
 
 /// What the fast way does not understand is decided by the general one.
 #[test]
-fn what_is_not_simple_is_left_to_the_general_way() {
+fn other_chains_take_the_general_way() {
     let mut guest = Guest::started(Way::Fast);
     // A table in whose middle another one stands: refused as ever.
     guest.world.describe(TABLE, 0, BUFFERS, 16, 1, 1);
@@ -65,7 +65,7 @@ fn what_is_not_simple_is_left_to_the_general_way() {
 }
 
 #[test]
-fn a_guest_with_event_indices_is_interrupted_when_it_wants_to_be() {
+fn event_indices_choose_interrupts() {
     for way in Way::ALL {
         let mut guest = Guest::new(way, 0);
         guest.world.guest_sets(AVAILABLE, &[0; 32]);
@@ -106,7 +106,7 @@ fn a_guest_with_event_indices_is_interrupted_when_it_wants_to_be() {
 
 /// Whatever lies in the ring before: the guest is asked to tell of the first.
 #[test]
-fn a_guest_with_event_indices_is_asked_to_tell_from_the_beginning() {
+fn event_indices_ask_for_the_first() {
     for way in Way::ALL {
         let mut guest = Guest::new(way, 0);
         guest.world.guest_sets(AVAILABLE, &[0; 32]);
@@ -118,7 +118,7 @@ fn a_guest_with_event_indices_is_asked_to_tell_from_the_beginning() {
 
 /// A board's device takes its time: the guest's store is done again until the device has ended.
 #[test]
-fn a_reset_is_over_when_the_device_says_so() {
+fn resets_end_when_the_device_says() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
         guest.world.board.slow_resets.set(3);
@@ -179,7 +179,7 @@ fn reached(guest: &Guest) -> Vec<(u64, u64)> {
 
 /// Buffers that wait for frames wait for long: they are told of until the device has returned them and the guest has got them.
 #[test]
-fn what_operations_reach_is_told_until_they_have_ended() {
+fn buffers_in_flight_are_visited() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
         let across = RAM + HALF - 0x80;

@@ -64,7 +64,7 @@ pub struct World {
     /// The board's clock, and when the device is to be looked at, as it said last.
     pub time: Cell<u64>,
     pub poll_by: Cell<Option<u64>>,
-    /// Whether the guest has something else to do than to wait.
+    /// True if the guest has something else to do than to wait.
     pub is_at_work: Cell<bool>,
     memory: GuestMemory,
     pub host: Host,

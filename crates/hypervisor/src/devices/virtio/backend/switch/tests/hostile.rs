@@ -120,7 +120,7 @@ fn a_guest_sends_as_itself_alone() {
 }
 
 #[test]
-fn what_was_sent_before_a_wrong_chain_is_sent() {
+fn frames_before_a_wrong_chain_are_sent() {
     let (world, mut guests) = started(2, false);
     let frame = frame(address(1), address(0), 60, 3);
     guests[0].put(&world, &frame, &[12]);
@@ -182,7 +182,7 @@ const RECEIVING: [Deed; 9] = [
 ];
 
 #[test]
-fn chains_that_cannot_be_received_into_are_not() {
+fn read_only_chains_receive_nothing() {
     for (what, deed, is_broken) in RECEIVING {
         let world = World::new(2, false);
         let mut guests = world.guests(2);
@@ -208,7 +208,7 @@ fn chains_that_cannot_be_received_into_are_not() {
 }
 
 #[test]
-fn a_queue_that_is_not_the_guests_is_none() {
+fn queues_lie_in_the_guests_memory() {
     let world = World::new(2, false);
     let mut guests = world.guests(2);
     let guest = &mut guests[0];

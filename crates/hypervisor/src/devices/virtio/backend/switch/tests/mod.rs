@@ -35,7 +35,7 @@ fn started(ports: usize, uplink: bool) -> (World, Vec<Guest>) {
 }
 
 #[test]
-fn a_frame_reaches_the_port_with_its_address_and_no_other() {
+fn frames_reach_their_address_alone() {
     for (length, cuts) in [
         (14, &[12][..]),
         (15, &[]),
@@ -68,7 +68,7 @@ fn a_frame_reaches_the_port_with_its_address_and_no_other() {
 }
 
 #[test]
-fn groups_reach_all_others_and_what_is_unknown_the_uplink() {
+fn unknown_addresses_reach_the_uplink() {
     let (world, mut guests) = started(3, true);
     assert_eq!(world.card.notified[0].get(), 1);
     let group = Address([0x33, 0x33, 0, 0, 0, 1]);
@@ -207,7 +207,7 @@ fn nobody_takes_an_inbox_that_is_anothers() {
 }
 
 #[test]
-fn a_card_that_does_not_send_holds_nobody_up() {
+fn idle_cards_hold_nobody_up() {
     let (world, mut guests) = started(2, true);
     let unknown = Address([0x52, 0x54, 0, 0, 0, 1]);
     for _ in 0..200 {
@@ -224,7 +224,7 @@ fn a_card_that_does_not_send_holds_nobody_up() {
 }
 
 #[test]
-fn a_reset_drops_what_waits_and_a_stopped_guest_gets_nothing() {
+fn resets_drop_waiting_frames() {
     let world = World::new(2, false);
     let mut guests = world.guests(2);
     guests[0].start(&world, false);
@@ -275,7 +275,7 @@ fn the_guest_sees_a_network_card() {
 }
 
 #[test]
-fn interrupts_and_notifications_that_nobody_wants_are_left_out() {
+fn unwanted_interrupts_are_left_out() {
     let (world, mut guests) = started(2, false);
     let frame = frame(address(1), address(0), 60, 1);
     // The index at which the guest wants to hear of a receipt lies far ahead.
@@ -300,7 +300,7 @@ fn interrupts_and_notifications_that_nobody_wants_are_left_out() {
 }
 
 #[test]
-fn what_was_made_available_before_the_driver_was_ready_is_all_done() {
+fn chains_before_driver_ok_are_served() {
     let world = World::new(2, false);
     let mut guests = world.guests(2);
     guests[1].start(&world, true);
@@ -331,7 +331,7 @@ fn what_was_made_available_before_the_driver_was_ready_is_all_done() {
 }
 
 #[test]
-fn what_is_copied_in_one_go_is_bounded() {
+fn copies_in_one_go_are_bounded() {
     let (world, mut guests) = started(16, false);
     for _ in 0..ENTRIES {
         guests[0].put(&world, &frame(BROADCAST, address(0), 60, 1), &[12]);
@@ -350,7 +350,7 @@ fn what_is_copied_in_one_go_is_bounded() {
 }
 
 #[test]
-fn a_storm_from_outside_takes_a_bounded_time() {
+fn storms_from_outside_take_bounded_time() {
     let (world, mut guests) = started(16, true);
     let other = Address([0x52, 0x54, 0, 0, 0, 1]);
     let frames: Vec<_> = (0..64)
@@ -374,7 +374,7 @@ fn a_storm_from_outside_takes_a_bounded_time() {
 }
 
 #[test]
-fn an_inbox_keeps_count_of_who_has_what() {
+fn inboxes_count_each_senders_slots() {
     let mut inbox = Inbox::new(3);
     let (one, two) = (Sender(0), Sender(1));
     let parcel = frame::Parcel::new(60, 0);
@@ -423,7 +423,7 @@ fn heads_are_taken_apart() {
 }
 
 #[test]
-fn a_device_that_is_no_card_is_no_uplink() {
+fn other_devices_are_no_uplink() {
     struct Nothing(Host);
     impl Board for Nothing {
         fn load(&self, _: HostPhysical, _: Width) -> Option<u64> {

@@ -184,7 +184,7 @@ proptest! {
 }
 
 #[test]
-fn a_flood_in_random_order_is_as_the_reference_has_it() {
+fn floods_match_the_reference() {
     let steps = (0..600).map(|number| match number % 7 {
         0..4 => Step::Send(number % 3, (number / 3) % 5, 99, 60 + number, vec![12]),
         4 => Step::Receive(number % 5, 4, 60 + number),
