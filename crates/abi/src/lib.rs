@@ -1,9 +1,11 @@
-//! What the hypervisor and the laboratory share.
+//! Data that the hypervisor and the laboratory share.
 //!
 //! - [`cpio`]: the archive that carries a system image;
 //! - [`tree`]: flattened device trees, read without trust;
+//! - [`keys`]: the keys of a system file, in one table;
 //! - [`system`]: the description of the virtual machines inside a system image;
 //! - [`monitor`]: the performance monitor's records and their text form;
+//! - [`operator`]: the commands of the operator's prompt;
 //! - [`sbi`]: the SBI extension that guests may call.
 //!
 //! Everything here reads bytes that somebody else made. Nothing panics on them.
@@ -15,6 +17,7 @@
 extern crate std;
 
 pub mod cpio;
+pub mod keys;
 pub mod monitor;
 pub mod operator;
 pub mod sbi;

@@ -6,10 +6,9 @@
 //! ```text
 //! / {
 //!     compatible = "partita,system";
-//!     time-slice-us = <5000>;
-//!     spin = "wopd";
-//!     wait = "self-wait";
-//!     affinity = <0>;                          // this, and other parameters of the policies, may be left away
+//!     time-slice = <5000>;                     // microseconds
+//!     spin = "wopd";                           // these and every other property row of the table of keys may be left out
+//!     affinity = <0>;
 //!     vms {
 //!         vm@0 {
 //!             name = "web";
@@ -21,47 +20,42 @@
 //!             initrd = "web/initrd";
 //!             bootargs = "console=ttyS0";
 //!             devices = <0 1>;                 // virtio-mmio slots of the board
-//!             autostart;
+//!             autostart = <0>;
 //!             on-failure = "restart";
 //!         };
 //!     };
 //! };
 //! ```
 //!
-//! A property that is not listed in [`names`] is an error: a system that says more than the
-//! hypervisor understands must not boot as if it had said less.
+//! A property that is neither in [`names`] nor a property row of [`keys`] is an error: a system that says more than the hypervisor
+//! understands must not boot as if it had said less.
 
-mod choice;
 mod error;
 mod hidden;
-pub mod limits;
 pub mod names;
-mod parameters;
 mod parse;
 mod slices;
 mod switches;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{
-    Io, Migration, OnFailure, Placement, Purging, Queue, RemoteFences, Scheduling, SpinMethod,
-    Translations, VmTranslation, WaitMethod, WhenIdle,
+pub use crate::keys::limits;
+pub use crate::keys::limits::{
+    MAX_BOARD_SLOTS, MAX_BOOTARGS_LENGTH, MAX_GUEST_FILES, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING,
+    MAX_SLICES, MAX_SLOTS, MAX_SWITCHES, MAX_TERMINALS, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER,
+    MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SECTOR, SHADOW_BYTES,
+};
+pub use crate::keys::{
+    Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue, Scheduling,
+    SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
-pub use limits::{
-    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING, MAX_SLICES, MAX_SLOTS,
-    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE,
-    SHADOW_BYTES, SHARE, TIME_SLICE_US,
-};
-pub use parameters::{
-    AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
-    ROUND, SELF_WAIT_BUDGET,
-};
 
 pub use slices::{SliceDescription, Slices};
 pub use switches::SwitchDescription;
 
+use crate::keys::{self, Key, Settings, Value};
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;
 
@@ -204,6 +198,17 @@ pub enum Allocation {
     },
 }
 
+/// Pause-loop exiting of a VM, on harts that have it (`xpartitaple`), in cycles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PauseLoops {
+    /// Greatest distance between two PAUSEs of one loop.
+    pub gap: u32,
+    /// Time after which a loop exits; 0 is never.
+    pub window: u32,
+    /// Bound of the window, which doubles at each exit until the vCPU is dispatched again.
+    pub window_max: u32,
+}
+
 /// One virtual machine.
 #[derive(Debug, Clone)]
 pub struct VmDescription<'a> {
@@ -213,10 +218,6 @@ pub struct VmDescription<'a> {
     pub vcpus: u32,
     /// Size of its memory in bytes, a multiple of [`MEMORY_GRANULE`].
     pub memory: u64,
-    /// How that memory lies in the host's.
-    pub placement: Placement,
-    /// By which tables its guest is translated.
-    pub translation: VmTranslation,
     /// How it gets its harts.
     pub allocation: Allocation,
     /// The kernel's path in the system image.
@@ -227,56 +228,34 @@ pub struct VmDescription<'a> {
     pub bootargs: &'a str,
     /// The virtio-mmio slots that are the VM's own, in rising order; no other VM has them.
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
-    /// Those of them whose registers trap, and whose queues the hypervisor passes on.
-    pub simulated: ArrayVec<Slot, MAX_SLOTS>,
-    /// Those of the simulated ones that are simulated the fast way.
+    /// Those of them whose registers trap, and whose queues the hypervisor mediates.
+    pub mediated: ArrayVec<Slot, MAX_SLOTS>,
+    /// Those of the mediated ones that are mediated the fast way.
     pub fast: ArrayVec<Slot, MAX_SLOTS>,
     /// The slices of disks that it has.
     pub slices: Slices<'a>,
     /// The switches of which it has a port, each a place in [`SystemDescription::switches`].
     pub ports: ArrayVec<u8, MAX_SWITCHES>,
-    /// Whether it has a balloon, by which its guest gives pages of its memory back.
-    pub balloon: bool,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
-    /// When its pause loops exit, as it or the system says.
-    pub pause_loops: PauseLoops,
-    /// Which harts may run its vCPUs, where that is not as the system says.
-    pub scheduling: Option<Scheduling>,
-    /// Whether it starts with the hypervisor.
-    pub autostart: bool,
-    /// What happens when it fails.
-    pub on_failure: OnFailure,
+    /// The values that its node gives for other keys.
+    pub settings: Settings,
 }
 
-/// A system: what the hypervisor is to run.
+impl VmDescription<'_> {
+    /// Value of a key of the VM's own.
+    pub fn get<T: Value>(&self, key: Key<T>) -> T {
+        self.settings.get(key)
+    }
+}
+
+/// A system for the hypervisor to run.
 #[derive(Debug, Clone)]
 pub struct SystemDescription<'a> {
-    /// Longest time in microseconds that a vCPU keeps a shared hart while another waits for it. Without it, the hypervisor sets it by the
-    /// speed of the hart that boots.
-    pub time_slice_us: Option<u32>,
-    /// What happens when a vCPU spins.
-    pub spin: SpinMethod,
-    /// What happens when a vCPU waits for an interrupt.
-    pub wait: WaitMethod,
-    /// When vCPUs go to other harts.
-    pub migration: Migration,
-    /// How many schedulers share the harts.
-    pub queue: Queue,
-    /// Which harts may run a vCPU.
-    pub scheduling: Scheduling,
-    /// When a hart drops cached translations of a vCPU.
-    pub translations: Translations,
-    /// How it does.
-    pub purge: Purging,
-    /// What fences drop that guests ask for on other vCPUs.
-    pub remote_fences: RemoteFences,
-    /// What is said of the policies' parameters.
-    pub parameters: Parameters,
+    /// The values that the root gives for keys.
+    pub settings: Settings,
     /// The VM that has the console at the start.
     pub console_focus: Option<VmId>,
-    /// What happens when the last VM that runs ends.
-    pub when_idle: WhenIdle,
     /// The slots of the disks that VMs share.
     pub disks: ArrayVec<Slot, MAX_SLOTS>,
     /// The switches between VMs.
@@ -292,6 +271,28 @@ impl<'a> SystemDescription<'a> {
     /// The first mistake found, by VM, property and value.
     pub fn parse(dtb: &'a [u8]) -> Result<Self, SystemError> {
         parse::parse(dtb)
+    }
+
+    /// Value of a key of the system's.
+    pub fn get<T: Value>(&self, key: Key<T>) -> T {
+        self.settings.get(key)
+    }
+
+    /// Value of a key that a VM may give, and the system for VMs that do not.
+    pub fn get_for<T: Value>(&self, vm: &VmDescription<'_>, key: Key<T>) -> T {
+        let place = key.place();
+        let given = vm.settings.number(place);
+        key.value(given.or_else(|| self.settings.number(place)))
+    }
+
+    /// Pause-loop exiting of a VM: gap, window and the window's bound, in cycles.
+    pub fn pause_loops(&self, vm: &VmDescription<'_>) -> PauseLoops {
+        let window = self.get_for(vm, keys::PLE_WINDOW);
+        PauseLoops {
+            gap: self.get_for(vm, keys::PLE_GAP),
+            window,
+            window_max: self.get_for(vm, keys::PLE_WINDOW_MAX).unwrap_or(window),
+        }
     }
 
     /// The VM with this name.

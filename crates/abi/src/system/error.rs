@@ -1,16 +1,11 @@
-//! What can be wrong with a system's description.
+//! Mistakes in a system's description.
 
-use super::{
-    AFFINITY, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, TIME_SLICE_US, VmName,
-};
-use super::{
-    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE,
-};
+use super::{MAX_BOOTARGS_LENGTH, MAX_VCPUS, MAX_VMS, MEMORY_GRANULE, VmName};
 use crate::tree::TreeError;
 use arrayvec::ArrayString;
 use core::fmt::{self, Write};
 
-/// How much of a value an error shows, in bytes.
+/// Bytes of a value that an error shows.
 const MAX_SHOWN: usize = 20;
 
 /// The beginning of a value that was refused.
@@ -55,7 +50,7 @@ impl Write for Bounded {
     }
 }
 
-/// What a mistake is about.
+/// Subject of a mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
     /// The whole system.
@@ -81,7 +76,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What is wrong.
+/// Kind of a mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Problem {
     /// The blob is no device tree.
@@ -106,8 +101,19 @@ pub enum Problem {
     NameTaken,
     /// No VM has this name.
     NoSuchVm,
-    /// A number outside of the property's bounds.
-    OutOfRange,
+    /// A number outside of the property's limits.
+    OutOfRange {
+        /// Least.
+        min: u32,
+        /// Greatest.
+        max: u32,
+    },
+    /// An amount of memory that is no multiple of [`MEMORY_GRANULE`](super::MEMORY_GRANULE), or zero.
+    Granule,
+    /// A command line with too many bytes.
+    TooLong,
+    /// A slice whose numbers are none.
+    BadSlice,
     /// More than there is room for.
     TooMany,
     /// More vCPUs in all than there is room for.
@@ -120,7 +126,7 @@ pub enum Problem {
     Allocation,
     /// Not as many dedicated harts as vCPUs.
     HartCount,
-    /// A balloon where pages do not come and go.
+    /// A balloon in a VM whose memory is not in single pages.
     Balloon,
     /// The system has no VM.
     NoVm,
@@ -129,13 +135,13 @@ pub enum Problem {
 /// A mistake in a system's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemError {
-    /// Whose it is.
+    /// The subject.
     pub subject: Subject,
     /// The property or node, if it is about one.
     pub property: Option<ValueText>,
     /// The value, if it is about one.
     pub value: Option<ValueText>,
-    /// What is wrong with it.
+    /// The mistake.
     pub problem: Problem,
 }
 
@@ -167,31 +173,15 @@ impl fmt::Display for SystemError {
             ),
             Problem::NameTaken => write!(f, "another VM has this name"),
             Problem::NoSuchVm => write!(f, "no VM has this name"),
-            Problem::OutOfRange => write!(
-                f,
-                "out of range (vcpus 1 to {MAX_VCPUS_PER_VM}, memory a multiple of {} MiB, share {} to {}, \
-                 time slice {} to {} us, affinity {} to {}, self-wait budget {} to {}, \
-                 reservation limit {} to {} us and not below the time slice, round {} to {}, harts below {MAX_HARTS}, slots below {MAX_SLOTS}, \
-                 a command line up to {MAX_BOOTARGS_LENGTH} bytes)",
-                MEMORY_GRANULE >> 20,
-                SHARE.start(),
-                SHARE.end(),
-                TIME_SLICE_US.start(),
-                TIME_SLICE_US.end(),
-                AFFINITY.start(),
-                AFFINITY.end(),
-                SELF_WAIT_BUDGET.start(),
-                SELF_WAIT_BUDGET.end(),
-                RESERVATION_LIMIT_US.start(),
-                RESERVATION_LIMIT_US.end(),
-                ROUND.start(),
-                ROUND.end()
-            ),
+            Problem::OutOfRange { min, max } => write!(f, "out of range, use {min} to {max}"),
+            Problem::Granule => write!(f, "use a multiple of {} MiB", MEMORY_GRANULE >> 20),
+            Problem::BadSlice => write!(f, "the numbers of this disk's slice are out of range"),
+            Problem::TooLong => write!(f, "too long, use at most {MAX_BOOTARGS_LENGTH} bytes"),
             Problem::TooMany => write!(f, "too many; there is room for {MAX_VMS} VMs"),
             Problem::TooManyVcpus => {
                 write!(f, "too many; the VMs may have {MAX_VCPUS} vCPUs together")
             }
-            Problem::Taken => write!(f, "it belongs to somebody already"),
+            Problem::Taken => write!(f, "it is in use already, or listed twice"),
             Problem::NoSuchDevice => write!(f, "it is none of the VM's devices"),
             Problem::Allocation => {
                 write!(
@@ -200,7 +190,9 @@ impl fmt::Display for SystemError {
                 )
             }
             Problem::HartCount => write!(f, "a VM needs as many dedicated harts as it has vCPUs"),
-            Problem::Balloon => write!(f, "only a VM in single pages can have a balloon"),
+            Problem::Balloon => {
+                write!(f, "only a VM with placement = \"paged\" can have a balloon")
+            }
             Problem::NoVm => write!(f, "there is no VM in it"),
         }
     }

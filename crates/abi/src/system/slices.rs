@@ -1,4 +1,4 @@
-//! Slices of disks that VMs share.
+//! Slices of shared disks.
 
 use super::parse::{Field, Parsed, refused};
 use super::{MAX_SHARING, MAX_SLICES, Problem, Subject, SystemDescription, names};
@@ -7,13 +7,13 @@ use arrayvec::ArrayVec;
 /// A part of a disk that a VM has as a disk of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SliceDescription {
-    /// Which of the system's shared disks: a place in [`SystemDescription::disks`].
+    /// The shared disk: a place in [`SystemDescription::disks`].
     pub disk: u32,
     /// Its first sector, of 512 bytes, on the whole disk.
     pub first: u64,
     /// Its sectors; to the disk's end where there are none.
     pub sectors: u64,
-    /// Whether the VM may not write.
+    /// True if the VM may not write.
     pub read_only: bool,
 }
 
@@ -48,7 +48,7 @@ impl SliceDescription {
         }
     }
 
-    /// Whether one of two VMs would write what the other has.
+    /// True if one of two VMs could write to the other's slice.
     pub fn collides_with(&self, other: &Self) -> bool {
         let overlap = self.first < other.end() && other.first < self.end();
         self.disk == other.disk && overlap && !(self.read_only && other.read_only)
@@ -66,17 +66,17 @@ pub struct Slices<'a> {
 }
 
 impl<'a> Slices<'a> {
-    /// How many they are.
+    /// Number of slices.
     pub const fn len(&self) -> usize {
         self.slices.len()
     }
 
-    /// Whether the VM has none.
+    /// True if the VM has none.
     pub const fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }
 
-    /// One after the other.
+    /// The slices, in the VM's order.
     pub fn iter(&self) -> impl Iterator<Item = SliceDescription> + use<'a> {
         self.slices.iter().filter_map(read)
     }
@@ -104,7 +104,7 @@ impl<'a> Field<'a> {
         for slice in slices {
             if read(slice).is_none() {
                 let [disk, ..] = cells(slice);
-                return Err(self.refuse(disk, Problem::OutOfRange));
+                return Err(self.refuse(disk, Problem::BadSlice));
             }
         }
         match slices.len() <= MAX_SLICES {
@@ -114,7 +114,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Whether the slices of a system lie on disks that there are, and nobody writes what another has.
+/// Checks that the slices of a system lie on its disks, and that no VM writes to another VM's slice.
 pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
     let mut known: ArrayVec<SliceDescription, MAX_SHARING> = ArrayVec::new();
     for (index, vm) in system.vms.iter().enumerate() {

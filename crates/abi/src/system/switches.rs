@@ -4,9 +4,10 @@ use super::parse::{Field, Parsed, refused};
 use super::{
     MAX_SHARING, MAX_SLOTS, MAX_SWITCHES, Problem, Slot, Subject, SystemDescription, names,
 };
+use crate::keys;
 use arrayvec::ArrayVec;
 
-/// A switch, of which VMs have ports.
+/// A switch, with ports of VMs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SwitchDescription {
     /// The slot of the card that joins it to the network outside, if one does.
@@ -41,7 +42,9 @@ impl Field<'_> {
         let mut switches = ArrayVec::new();
         for cell in cells.ok_or_else(|| self.error(Problem::WrongType))? {
             let switch = SwitchDescription::from_cell(cell);
-            let switch = switch.ok_or_else(|| self.refuse(cell, Problem::OutOfRange))?;
+            let (min, max) = (0, MAX_SLOTS as u32 - 1);
+            let out = || self.refuse(cell, Problem::OutOfRange { min, max });
+            let switch = switch.ok_or_else(out)?;
             switches
                 .try_push(switch)
                 .map_err(|_| self.error(Problem::TooMany))?;
@@ -55,7 +58,9 @@ impl Field<'_> {
         for number in numbers.ok_or_else(|| self.error(Problem::WrongType))? {
             let port = u8::try_from(number).ok();
             let port = port.filter(|port| usize::from(*port) < MAX_SWITCHES);
-            let port = port.ok_or_else(|| self.refuse(number, Problem::OutOfRange))?;
+            let (min, max) = (0, MAX_SWITCHES as u32 - 1);
+            let out = || self.refuse(number, Problem::OutOfRange { min, max });
+            let port = port.ok_or_else(out)?;
             if ports.contains(&port) {
                 return Err(self.refuse(number, Problem::Taken));
             }
@@ -67,7 +72,7 @@ impl Field<'_> {
     }
 }
 
-/// Whether the VMs' ports are of switches that there are, and each uplink has a slot of its own.
+/// Checks that the VMs' ports are of the system's switches, and that each uplink has a slot of its own.
 pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
     for (number, switch) in system.switches.iter().enumerate() {
         let Some(slot) = switch.uplink else { continue };
@@ -93,7 +98,7 @@ pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
                 return Err(refused(subject, names::PORTS, port, problem));
             }
         }
-        sharing += vm.ports.len() + vm.slices.len() + usize::from(vm.balloon);
+        sharing += vm.ports.len() + vm.slices.len() + usize::from(vm.get(keys::BALLOON));
         if sharing > MAX_SHARING {
             let count = vm.ports.len();
             return Err(refused(subject, names::PORTS, count, Problem::TooMany));

@@ -1,6 +1,7 @@
 //! Descriptions good and bad.
 
 use super::*;
+use crate::keys::{ROWS, Scope, Takes};
 use proptest::prelude::*;
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -52,9 +53,9 @@ fn blob(root: &Properties, vms: &[Properties]) -> Vec<u8> {
 fn root() -> Properties {
     Vec::from([
         (names::COMPATIBLE, Value::Text(names::COMPATIBLE_VALUE)),
-        (names::TIME_SLICE_US, Value::Row(Vec::from([5000]))),
-        (names::SPIN, Value::Text("wopd")),
-        (names::WAIT, Value::Text("self-wait")),
+        ("time-slice", Value::Row(Vec::from([5000]))),
+        ("spin", Value::Text("wopd")),
+        ("wait", Value::Text("self-wait")),
         (names::CONSOLE_FOCUS, Value::Text("second")),
     ])
 }
@@ -64,11 +65,11 @@ fn vm(name: &'static str, slots: &[u32]) -> Properties {
         (names::NAME, Value::Text(name)),
         (names::VCPUS, Value::Row(Vec::from([2]))),
         (names::MEMORY, Value::Long(256 << 20)),
-        (names::PLACEMENT, Value::Text("real")),
+        ("placement", Value::Text("real")),
         (names::SHARE, Value::Row(Vec::from([30]))),
         (names::KERNEL, Value::Text("kernel")),
         (names::DEVICES, Value::Row(slots.to_vec())),
-        (names::AUTOSTART, Value::Empty),
+        ("autostart", Value::Row(Vec::from([1]))),
     ])
 }
 
@@ -95,20 +96,18 @@ fn a_description_is_read_whole() {
     );
     let dedicated = with(dedicated, names::INITRD, Some(Value::Text("initrd")));
     let dedicated = with(dedicated, names::BOOTARGS, Some(Value::Text("quiet")));
-    let dedicated = with(dedicated, names::AUTOSTART, None);
-    let dedicated = with(dedicated, names::ON_FAILURE, Some(Value::Text("restart")));
+    let dedicated = with(dedicated, "autostart", number(0));
+    let dedicated = with(dedicated, "on-failure", Some(Value::Text("restart")));
     let blob = blob(&root(), &[vm("first", &[0]), dedicated]);
     let system = SystemDescription::parse(&blob).unwrap();
 
-    assert_eq!(system.time_slice_us, Some(5000));
-    assert_eq!(
-        (system.spin, system.wait),
-        (SpinMethod::Wopd, WaitMethod::SelfWait)
-    );
+    assert_eq!(system.get(keys::TIME_SLICE), Some(5000));
+    assert_eq!(system.get(keys::SPIN), SpinMethod::Wopd);
+    assert_eq!(system.get(keys::WAIT), WaitMethod::SelfWait);
     assert_eq!(system.console_focus, Some(VmId(1)));
-    assert_eq!(system.when_idle, WhenIdle::PowerOffAfterAll);
-    assert_eq!(system.migration, Migration::AsNeeded);
-    assert_eq!(system.parameters, Parameters::default());
+    assert_eq!(system.get(keys::WHEN_IDLE), WhenIdle::PowerOffAfterAll);
+    assert_eq!(system.get(keys::AFFINITY), 3);
+    assert_eq!(system.settings.given(keys::AFFINITY), None);
     let [first, second] = &system.vms[..] else {
         panic!("{} VMs", system.vms.len())
     };
@@ -121,12 +120,11 @@ fn a_description_is_read_whole() {
         (first.kernel, first.initrd, first.bootargs),
         ("kernel", None, "")
     );
-    assert_eq!((first.autostart, first.on_failure), (true, OnFailure::Stop));
+    assert!(first.get(keys::AUTOSTART));
+    assert_eq!(first.get(keys::ON_FAILURE), OnFailure::Stop);
     assert_eq!((second.initrd, second.bootargs), (Some("initrd"), "quiet"));
-    assert_eq!(
-        (second.autostart, second.on_failure),
-        (false, OnFailure::Restart)
-    );
+    assert!(!second.get(keys::AUTOSTART));
+    assert_eq!(second.get(keys::ON_FAILURE), OnFailure::Restart);
     assert_eq!(second.devices[..], [Slot(1), Slot(3)]);
     let Allocation::Dedicated { harts } = second.allocation else {
         panic!("shared")
@@ -134,102 +132,154 @@ fn a_description_is_read_whole() {
     assert!(harts.iter().eq([HartId(2), HartId(3)]));
 }
 
-#[test]
-fn how_vcpus_move_is_one_of_two_words() {
-    let with_word = |word| with(root(), names::MIGRATION, Some(Value::Text(word)));
-    let machines = [vm("first", &[0]), vm("second", &[1])];
-    let always = blob(&with_word("always"), &machines);
-    let system = SystemDescription::parse(&always).unwrap();
-    assert_eq!(system.migration, Migration::Always);
-    let (problem, told) = refusal(&with_word("never"), &machines);
-    assert_eq!(problem, Problem::UnknownWord);
-    assert!(
-        told.contains("migration") && told.contains("never"),
-        "{told}"
-    );
-}
-
 fn number(number: u32) -> Option<Value> {
     Some(Value::Row(Vec::from([number])))
 }
 
-/// The parameters' properties with their bounds.
-fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 9] {
-    [
-        (names::AFFINITY, AFFINITY),
-        (names::SELF_WAIT_BUDGET, SELF_WAIT_BUDGET),
-        // A limit below the slice of 5 ms is refused as well.
-        (
-            names::RESERVATION_LIMIT_US,
-            5_000..=*RESERVATION_LIMIT_US.end(),
-        ),
-        (names::ROUND, ROUND),
-        (names::RELAXED_TERMS, RELAXED_TERMS),
-        (names::HOST_INTERRUPT_COST, COST),
-        (names::FUTILE_PASS_COST, COST),
-        (names::DISPATCH_COST, COST),
-        (names::MODE_CHANGE_COST, COST),
-    ]
+/// The property rows of these scopes, with the place of each.
+fn rows(scopes: [Scope; 2]) -> impl Iterator<Item = (usize, &'static keys::Row)> {
+    let rows = ROWS.iter().enumerate();
+    rows.filter(move |(_, row)| row.property && scopes.iter().any(|scope| row.is_in(*scope)))
 }
 
-#[test]
-fn parameters_are_read_up_to_their_bounds() {
-    let machines = [vm("first", &[0]), vm("second", &[1])];
-    let with_all = |of: &dyn Fn(&core::ops::RangeInclusive<u32>) -> u32| {
-        parameters().iter().fold(root(), |root, (name, range)| {
-            with(root, name, number(of(range)))
-        })
+/// Values at the ends of a row's limits, and values beyond them.
+fn ends(row: &keys::Row) -> ([Value; 2], Vec<Value>) {
+    let row_of = |number: u64| Value::Row(Vec::from([number as u32]));
+    let (min, max) = match row.takes {
+        Takes::Word(words) => {
+            let word = |word: Option<&&'static str>| Value::Text(word.unwrap());
+            let good = [word(words.first()), word(words.last())];
+            return (good, Vec::from([Value::Text("no-such-word")]));
+        }
+        Takes::Number { min, max, .. } => (min.into(), max.into()),
+        Takes::Time { min, max } => (min, max),
+        Takes::Flag => (0, 1),
+        other => panic!("{other:?} is no property"),
     };
-    for end in [
-        core::ops::RangeInclusive::start,
-        core::ops::RangeInclusive::end,
-    ] {
-        let blob = blob(&with_all(&|range| *end(range)), &machines);
-        let read = SystemDescription::parse(&blob).unwrap().parameters;
-        let values = [
-            read.affinity,
-            read.self_wait_budget,
-            read.reservation_limit_us,
-            read.round,
-            read.relaxed_terms,
-            read.costs.host_interrupt,
-            read.costs.futile_pass,
-            read.costs.dispatch,
-            read.costs.mode_change,
-        ];
-        let expected = parameters().map(|(_, range)| Some(*end(&range)));
-        assert_eq!(values, expected);
+    let beyond = [
+        min.checked_sub(1),
+        (max < u32::MAX.into()).then_some(max + 1),
+    ];
+    let beyond = beyond.into_iter().flatten().map(row_of);
+    ([row_of(min), row_of(max)], beyond.collect())
+}
+
+const OF_SYSTEM: [Scope; 2] = [Scope::System, Scope::Experiment];
+const OF_VM: [Scope; 2] = [Scope::Vm, Scope::VmExperiment];
+
+/// A good system with one more value in the root, or in its second VM.
+fn with_value(
+    scopes: [Scope; 2],
+    name: &'static str,
+    value: Value,
+) -> (Properties, [Properties; 2]) {
+    // A slice would bound the reservation's limit, and a balloon needs single pages.
+    let root = with(root(), "time-slice", None);
+    let second = match name {
+        "balloon" => with(vm("second", &[1]), "placement", Some(Value::Text("paged"))),
+        _ => vm("second", &[1]),
+    };
+    match scopes == OF_SYSTEM {
+        true => (with(root, name, Some(value)), [vm("first", &[0]), second]),
+        false => (root, [vm("first", &[0]), with(second, name, Some(value))]),
     }
 }
 
 #[test]
-fn parameters_out_of_their_bounds_are_refused_by_name_and_value() {
-    let machines = [vm("first", &[0]), vm("second", &[1])];
-    for (name, range) in parameters() {
-        let below = range.start().checked_sub(1);
-        for value in below.into_iter().chain([range.end() + 1, u32::MAX]) {
-            let (problem, told) = refusal(&with(root(), name, number(value)), &machines);
-            assert_eq!(problem, Problem::OutOfRange, "{name}");
-            let shown = std::format!("{name} = {value}:");
-            assert!(told.contains(&shown), "{told:?} lacks {shown:?}");
+fn every_property_is_read_to_its_limits() {
+    for scopes in [OF_SYSTEM, OF_VM] {
+        for (place, row) in rows(scopes) {
+            for value in ends(row).0 {
+                let (root, vms) = with_value(scopes, row.name, value.clone());
+                let blob = blob(&root, &vms);
+                let system = SystemDescription::parse(&blob).unwrap();
+                let read = match scopes == OF_SYSTEM {
+                    true => system.settings.number(place),
+                    false => system.vms[1].settings.number(place),
+                };
+                let given = match (value, row.takes) {
+                    (Value::Row(row), _) => u64::from(row[0]),
+                    (Value::Text(text), Takes::Word(words)) => {
+                        words.iter().position(|word| *word == text).unwrap() as u64
+                    }
+                    _ => panic!("{} has no such value", row.name),
+                };
+                assert_eq!(read, Some(given), "{}", row.name);
+            }
         }
-        let twice = [
-            root(),
-            Vec::from([
-                (name, Value::Row(Vec::from([*range.end()]))),
-                (name, Value::Row(Vec::from([*range.end()]))),
-            ]),
-        ]
-        .concat();
-        assert_eq!(refusal(&twice, &machines).0, Problem::Repeated, "{name}");
-        for wrong in [Value::Text("many"), Value::Long(10), Value::Empty] {
-            let (problem, _) = refusal(&with(root(), name, Some(wrong)), &machines);
-            assert_eq!(problem, Problem::WrongType, "{name}");
+    }
+}
+
+#[test]
+fn values_beyond_limits_are_refused_by_name() {
+    for scopes in [OF_SYSTEM, OF_VM] {
+        for (_, row) in rows(scopes) {
+            for value in ends(row).1 {
+                let (root, vms) = with_value(scopes, row.name, value);
+                let (problem, told) = refusal(&root, &vms);
+                let out = matches!(problem, Problem::OutOfRange { .. } | Problem::UnknownWord);
+                assert!(out && told.contains(row.name), "{told}");
+            }
+            for wrong in [Value::Long(10), Value::Empty] {
+                let (root, vms) = with_value(scopes, row.name, wrong);
+                assert_eq!(refusal(&root, &vms).0, Problem::WrongType, "{}", row.name);
+            }
+            let [first, _] = ends(row).0;
+            let (root, [one, mut two]) = with_value(scopes, row.name, first.clone());
+            let mut twice = root.clone();
+            match scopes == OF_SYSTEM {
+                true => twice.push((row.name, first)),
+                false => two.push((row.name, first)),
+            }
+            assert_eq!(
+                refusal(&twice, &[one, two]).0,
+                Problem::Repeated,
+                "{}",
+                row.name
+            );
         }
-        let own = with(vm("second", &[1]), name, number(*range.end()));
+    }
+}
+
+#[test]
+fn properties_of_systems_are_none_of_vms() {
+    let other = rows(OF_SYSTEM).filter(|(_, row)| !OF_VM.iter().any(|scope| row.is_in(*scope)));
+    for (_, row) in other {
+        let [value, _] = ends(row).0;
+        let own = with(vm("second", &[1]), row.name, Some(value));
         let (problem, told) = refusal(&root(), &[vm("first", &[0]), own]);
         assert_eq!(problem, Problem::UnknownProperty, "{told}");
     }
+}
+
+#[test]
+fn a_vms_value_comes_before_the_systems() {
+    let root = with(root(), "ple-window", number(512));
+    let second = with(vm("second", &[1]), "ple-window", number(64));
+    let second = with(second, "ple-window-max", number(128));
+    let blob = blob(&root, &[vm("first", &[0]), second]);
+    let system = SystemDescription::parse(&blob).unwrap();
+    let terms = |vm: usize| system.pause_loops(&system.vms[vm]);
+    let of = |window, window_max| PauseLoops {
+        gap: 128,
+        window,
+        window_max,
+    };
+    assert_eq!((terms(0), terms(1)), (of(512, 512), of(64, 128)));
+}
+
+#[test]
+fn a_reservation_is_not_shorter_than_a_slice() {
+    let vms = [vm("first", &[0]), vm("second", &[1])];
+    let (problem, told) = refusal(&with(root(), "reservation-limit", number(4999)), &vms);
+    assert_eq!(
+        problem,
+        Problem::OutOfRange {
+            min: 5000,
+            max: 1_000_000
+        }
+    );
+    assert!(told.contains("reservation-limit = 4999"), "{told}");
 }
 
 #[test]
@@ -238,13 +288,13 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
         (
             names::VCPUS,
             number(65),
-            Problem::OutOfRange,
+            Problem::OutOfRange { min: 1, max: 64 },
             &["VM second", "vcpus = 65"][..],
         ),
         (
             names::VCPUS,
             number(0),
-            Problem::OutOfRange,
+            Problem::OutOfRange { min: 1, max: 64 },
             &["VM second", "vcpus = 0"],
         ),
         (
@@ -256,27 +306,21 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
         (
             names::MEMORY,
             Some(Value::Long(4096)),
-            Problem::OutOfRange,
+            Problem::Granule,
             &["memory = 4096"],
         ),
         (names::MEMORY, number(4096), Problem::WrongType, &["memory"]),
         (
-            names::PLACEMENT,
+            "placement",
             Some(Value::Text("here")),
             Problem::UnknownWord,
             &["placement = here"],
         ),
         (
-            names::BALLOON,
-            Some(Value::Empty),
-            Problem::Balloon,
-            &["VM second", "single pages"],
-        ),
-        (
-            names::BALLOON,
+            "balloon",
             number(1),
-            Problem::WrongType,
-            &["VM second", "wrong type"],
+            Problem::Balloon,
+            &["VM second", "paged"],
         ),
         (
             names::SHARE,
@@ -284,7 +328,15 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
             Problem::Allocation,
             &["VM second", "either"],
         ),
-        (names::SHARE, number(0), Problem::OutOfRange, &["share = 0"]),
+        (
+            names::SHARE,
+            number(0),
+            Problem::OutOfRange {
+                min: 1,
+                max: 10_000,
+            },
+            &["share = 0"],
+        ),
         (
             names::DEDICATED_HARTS,
             number(0),
@@ -294,7 +346,7 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
         (
             names::DEDICATED_HARTS,
             number(64),
-            Problem::OutOfRange,
+            Problem::OutOfRange { min: 0, max: 63 },
             &["dedicated-harts = 64"],
         ),
         (names::KERNEL, None, Problem::Missing, &["kernel"]),
@@ -313,26 +365,20 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
         (
             names::DEVICES,
             number(32),
-            Problem::OutOfRange,
+            Problem::OutOfRange { min: 0, max: 31 },
             &["devices = 32"],
         ),
         (
-            names::SIMULATED,
+            names::MEDIATED,
             number(2),
             Problem::NoSuchDevice,
-            &["VM second", "simulated = 2"],
+            &["VM second", "mediated = 2"],
         ),
         (
             names::FAST,
             number(1),
             Problem::NoSuchDevice,
             &["VM second", "fast = 1"],
-        ),
-        (
-            names::AUTOSTART,
-            number(1),
-            Problem::WrongType,
-            &["autostart"],
         ),
         (
             "colour",
@@ -358,16 +404,6 @@ fn mistakes_of_the_system_are_named() {
     assert_eq!(
         changed(names::COMPATIBLE, Some(Value::Text("a,b"))),
         Problem::NotASystem
-    );
-    for slice in [0, 999, 10_001, u32::MAX] {
-        assert_eq!(
-            changed(names::TIME_SLICE_US, number(slice)),
-            Problem::OutOfRange
-        );
-    }
-    assert_eq!(
-        changed(names::SPIN, Some(Value::Text("idle"))),
-        Problem::UnknownWord
     );
     assert_eq!(
         changed(names::CONSOLE_FOCUS, Some(Value::Text("third"))),
@@ -444,9 +480,8 @@ proptest! {
     fn garbage_never_panics_and_what_passes_is_in_bounds(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
     ) {
-        let full = parameters()
-            .iter()
-            .fold(root(), |root, (name, range)| with(root, name, number(*range.end())));
+        let ends = rows(OF_SYSTEM).map(|(_, row)| (row.name, ends(row).0[1].clone()));
+        let full = ends.fold(root(), |root, (name, value)| with(root, name, Some(value)));
         let mut blob = blob(&full, &[vm("first", &[0]), vm("second", &[1])]);
         for (position, byte) in changes {
             let position = position.index(blob.len());
@@ -454,18 +489,17 @@ proptest! {
         }
         match SystemDescription::parse(&blob) {
             Ok(system) => {
-                let slice = system.time_slice_us;
-                prop_assert!(slice.is_none_or(|slice| TIME_SLICE_US.contains(&slice)));
-                let given = system.parameters;
-                prop_assert!(given.affinity.is_none_or(|value| AFFINITY.contains(&value)));
-                prop_assert!(given.self_wait_budget.is_none_or(|value| SELF_WAIT_BUDGET.contains(&value)));
-                let limits = slice.unwrap_or(0).max(*RESERVATION_LIMIT_US.start())..=*RESERVATION_LIMIT_US.end();
-                prop_assert!(given.reservation_limit_us.is_none_or(|value| limits.contains(&value)));
-                prop_assert!(given.round.is_none_or(|value| ROUND.contains(&value)));
-                prop_assert!(given.relaxed_terms.is_none_or(|value| RELAXED_TERMS.contains(&value)));
-                let Costs { host_interrupt, futile_pass, dispatch, mode_change } = given.costs;
-                for cost in [host_interrupt, futile_pass, dispatch, mode_change] {
-                    prop_assert!(cost.is_none_or(|value| COST.contains(&value)));
+                for (place, row) in rows(OF_SYSTEM).chain(rows(OF_VM)) {
+                    let (low, high) = match row.takes {
+                        Takes::Number { min, max, .. } => (min.into(), max.into()),
+                        Takes::Time { min, max } => (min, max),
+                        Takes::Word(words) => (0, words.len() as u64 - 1),
+                        _ => (0, 1),
+                    };
+                    let vms = system.vms.iter().map(|vm| vm.settings.number(place));
+                    for given in vms.chain([system.settings.number(place)]).flatten() {
+                        prop_assert!((low..=high).contains(&given), "{} = {given}", row.name);
+                    }
                 }
                 for vm in &system.vms {
                     prop_assert!((1..=MAX_VCPUS_PER_VM).contains(&(vm.vcpus as usize)));

@@ -1,9 +1,9 @@
 //! A property as it is read.
 
 use super::{Parsed, about, refused};
+use crate::keys::{Key, ROWS, Scope, Settings, Takes};
 use crate::system::{
-    HartId, HartSet, Hidden, MAX_HARTS, MAX_SLOTS, PAUSE_LOOP, PauseLoops, Problem, Slot, Subject,
-    SystemError, names,
+    HartId, HartSet, Hidden, MAX_HARTS, MAX_SLOTS, Problem, Slot, Subject, SystemError,
 };
 use crate::tree::Property;
 use arrayvec::ArrayVec;
@@ -41,20 +41,22 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn word<T>(&self, from_name: impl Fn(&str) -> Option<T>) -> Parsed<T> {
-        let text = self.text()?;
-        from_name(text).ok_or_else(|| self.refuse(text, Problem::UnknownWord))
+    /// A number within a key's limits.
+    pub(super) fn number_of<T>(&self, key: Key<T>) -> Parsed<u32> {
+        match key.row().takes {
+            Takes::Number { min, max, .. } => self.number(min, max),
+            _ => Err(self.error(Problem::WrongType)),
+        }
     }
 
-    pub(super) fn number(&self, range: core::ops::RangeInclusive<u32>) -> Parsed<u32> {
-        let number = self
-            .property
-            .number()
-            .ok_or_else(|| self.error(Problem::WrongType))?;
-        if !range.contains(&number) {
-            return Err(self.refuse(number, Problem::OutOfRange));
+    /// A number from `min` to `max`, both allowed.
+    pub(super) fn number(&self, min: u32, max: u32) -> Parsed<u32> {
+        let number = self.property.number();
+        let number = number.ok_or_else(|| self.error(Problem::WrongType))?;
+        match (min..=max).contains(&number) {
+            true => Ok(number),
+            false => Err(self.refuse(number, Problem::OutOfRange { min, max })),
         }
-        Ok(number)
     }
 
     pub(super) fn harts(&self) -> Parsed<HartSet> {
@@ -65,7 +67,8 @@ impl<'a> Field<'a> {
             .ok_or_else(|| self.error(Problem::WrongType))?
         {
             if hart >= MAX_HARTS {
-                return Err(self.refuse(hart, Problem::OutOfRange));
+                let (min, max) = (0, MAX_HARTS - 1);
+                return Err(self.refuse(hart, Problem::OutOfRange { min, max }));
             }
             if !harts.insert(HartId(hart)) {
                 return Err(self.refuse(hart, Problem::Taken));
@@ -84,7 +87,9 @@ impl<'a> Field<'a> {
             let slot = u8::try_from(number)
                 .ok()
                 .filter(|slot| usize::from(*slot) < MAX_SLOTS);
-            let slot = Slot(slot.ok_or_else(|| self.refuse(number, Problem::OutOfRange))?);
+            let (min, max) = (0, MAX_SLOTS as u32 - 1);
+            let out = || self.refuse(number, Problem::OutOfRange { min, max });
+            let slot = Slot(slot.ok_or_else(out)?);
             if slots.contains(&slot) {
                 return Err(self.refuse(number, Problem::Taken));
             }
@@ -100,23 +105,33 @@ impl<'a> Field<'a> {
         Hidden::from_names(self.text()?).map_err(|name| self.refuse(name, Problem::UnknownWord))
     }
 
-    /// Keeps one of the parameters of pause loops, if it is one.
-    pub(super) fn pause_loop(&self, loops: &mut PauseLoops) -> Parsed<()> {
-        let place = match self.property.name {
-            names::PLE_GAP => &mut loops.gap,
-            names::PLE_WINDOW => &mut loops.window,
-            names::PLE_WINDOW_MOST => &mut loops.window_most,
+    /// Keeps the value of a property row of the table of keys, if it is one of these scopes.
+    pub(super) fn setting(&self, settings: &mut Settings, scopes: [Scope; 2]) -> Parsed<()> {
+        let mut rows = ROWS.iter().enumerate();
+        let found = rows.find(|(_, row)| {
+            let here = scopes.iter().any(|scope| row.is_in(*scope));
+            row.property && here && row.name == self.property.name
+        });
+        let (place, row) = found.ok_or_else(|| self.error(Problem::UnknownProperty))?;
+        let number = match row.takes {
+            Takes::Word(words) => {
+                let text = self.text()?;
+                let word = words.iter().position(|word| *word == text);
+                let word = word.and_then(|word| u32::try_from(word).ok());
+                word.ok_or_else(|| self.refuse(text, Problem::UnknownWord))?
+            }
+            Takes::Number { min, max, .. } => self.number(min, max)?,
+            Takes::Flag => self.number(0, 1)?,
+            Takes::Time { min, max } => {
+                let bound = |bound| u32::try_from(bound).unwrap_or(u32::MAX);
+                self.number(bound(min), bound(max))?
+            }
             _ => return Err(self.error(Problem::UnknownProperty)),
         };
-        self.keep(place, self.number(PAUSE_LOOP)?)
-    }
-
-    /// Keeps that a property without a value is there.
-    pub(super) fn mark(&self, place: &mut Option<()>) -> Parsed<()> {
-        if !self.property.value.is_empty() {
-            return Err(self.error(Problem::WrongType));
+        match settings.set(place, number) {
+            true => Ok(()),
+            false => Err(self.error(Problem::Repeated)),
         }
-        self.keep(place, ())
     }
 
     /// Keeps a value for a property that may stand once.

@@ -2,10 +2,10 @@
 
 use super::field::Field;
 use super::{Parsed, about, plain, refused};
+use crate::keys::{self, Scope, Settings};
 use crate::system::{
-    Allocation, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, OnFailure, PauseLoops, Placement, Problem, SHARE, Scheduling, Slices, Slot,
-    Subject, VmDescription, VmName, VmTranslation, names,
+    Allocation, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_SWITCHES, MEMORY_GRANULE,
+    Placement, Problem, Slices, Slot, Subject, VmDescription, VmName, names,
 };
 use crate::tree::Property;
 use arrayvec::ArrayVec;
@@ -17,24 +17,18 @@ pub(super) struct VmParts<'a> {
     name: Option<VmName>,
     vcpus: Option<u32>,
     memory: Option<u64>,
-    placement: Option<Placement>,
-    translation: Option<VmTranslation>,
     share: Option<u32>,
     dedicated: Option<HartSet>,
     kernel: Option<&'a str>,
     initrd: Option<&'a str>,
     bootargs: Option<&'a str>,
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
-    simulated: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    mediated: Option<ArrayVec<Slot, MAX_SLOTS>>,
     fast: Option<ArrayVec<Slot, MAX_SLOTS>>,
     slices: Option<Slices<'a>>,
     ports: Option<ArrayVec<u8, MAX_SWITCHES>>,
     hidden: Option<Hidden>,
-    pause_loops: PauseLoops,
-    scheduling: Option<Scheduling>,
-    autostart: Option<()>,
-    balloon: Option<()>,
-    on_failure: Option<OnFailure>,
+    settings: Settings,
 }
 
 impl<'a> VmParts<'a> {
@@ -56,47 +50,34 @@ impl<'a> VmParts<'a> {
                 let name = VmName::new(text).ok_or_else(|| field.refuse(text, Problem::BadName))?;
                 field.keep(&mut self.name, name)
             }
-            names::VCPUS => field.keep(&mut self.vcpus, field.number(1..=MAX_VCPUS_PER_VM as u32)?),
+            names::VCPUS => field.keep(&mut self.vcpus, field.number_of(keys::VCPUS)?),
             names::MEMORY => {
                 let memory = property
                     .long_number()
                     .ok_or_else(|| field.error(Problem::WrongType))?;
                 if memory == 0 || !memory.is_multiple_of(MEMORY_GRANULE) {
-                    return Err(field.refuse(memory, Problem::OutOfRange));
+                    return Err(field.refuse(memory, Problem::Granule));
                 }
                 field.keep(&mut self.memory, memory)
             }
-            names::PLACEMENT => field.keep(&mut self.placement, field.word(Placement::from_name)?),
-            names::TRANSLATION => {
-                let translation = field.word(VmTranslation::from_name)?;
-                field.keep(&mut self.translation, translation)
-            }
-            names::SHARE => field.keep(&mut self.share, field.number(SHARE)?),
+            names::SHARE => field.keep(&mut self.share, field.number_of(keys::SHARE)?),
             names::DEDICATED_HARTS => field.keep(&mut self.dedicated, field.harts()?),
             names::KERNEL => field.keep(&mut self.kernel, field.path()?),
             names::INITRD => field.keep(&mut self.initrd, field.path()?),
             names::BOOTARGS => {
                 let text = field.text()?;
                 if text.len() > MAX_BOOTARGS_LENGTH {
-                    return Err(field.refuse(text, Problem::OutOfRange));
+                    return Err(field.refuse(text, Problem::TooLong));
                 }
                 field.keep(&mut self.bootargs, text)
             }
             names::DEVICES => field.keep(&mut self.devices, field.slots()?),
-            names::SIMULATED => field.keep(&mut self.simulated, field.slots()?),
+            names::MEDIATED => field.keep(&mut self.mediated, field.slots()?),
             names::FAST => field.keep(&mut self.fast, field.slots()?),
             names::SLICES => field.keep(&mut self.slices, field.slices()?),
             names::PORTS => field.keep(&mut self.ports, field.ports()?),
-            names::AUTOSTART => field.mark(&mut self.autostart),
-            names::BALLOON => field.mark(&mut self.balloon),
-            names::ON_FAILURE => {
-                field.keep(&mut self.on_failure, field.word(OnFailure::from_name)?)
-            }
-            names::VM_SCHEDULING => {
-                field.keep(&mut self.scheduling, field.word(Scheduling::from_name)?)
-            }
             names::HIDE => field.keep(&mut self.hidden, field.hidden()?),
-            _ => field.pause_loop(&mut self.pause_loops),
+            _ => field.setting(&mut self.settings, [Scope::Vm, Scope::VmExperiment]),
         }
     }
 
@@ -121,46 +102,36 @@ impl<'a> VmParts<'a> {
             _ => return Err(plain(subject, Problem::Allocation)),
         };
         let devices = self.devices.unwrap_or_default();
-        let simulated = self.simulated.unwrap_or_default();
+        let mediated = self.mediated.unwrap_or_default();
         let fast = self.fast.unwrap_or_default();
         for (name, slots, among) in [
-            (names::SIMULATED, &simulated, &devices),
-            (names::FAST, &fast, &simulated),
+            (names::MEDIATED, &mediated, &devices),
+            (names::FAST, &fast, &mediated),
         ] {
             if let Some(slot) = slots.iter().find(|slot| !among.contains(slot)) {
                 return Err(refused(subject, name, slot, Problem::NoSuchDevice));
             }
         }
-        let placement = self.placement.ok_or_else(missing(names::PLACEMENT))?;
-        if self.balloon.is_some() && placement != Placement::Paged {
-            return Err(refused(
-                subject,
-                names::PLACEMENT,
-                placement.name(),
-                Problem::Balloon,
-            ));
+        let placement = self.settings.get(keys::PLACEMENT);
+        if self.settings.get(keys::BALLOON) && placement != Placement::Paged {
+            let property = keys::PLACEMENT.name();
+            return Err(refused(subject, property, placement, Problem::Balloon));
         }
         Ok(VmDescription {
             name: self.name.ok_or_else(missing(names::NAME))?,
             vcpus,
             memory: self.memory.ok_or_else(missing(names::MEMORY))?,
-            placement,
-            translation: self.translation.unwrap_or(VmTranslation::TwoStage),
             allocation,
             kernel: self.kernel.ok_or_else(missing(names::KERNEL))?,
             initrd: self.initrd,
             bootargs: self.bootargs.unwrap_or(""),
             devices,
-            simulated,
+            mediated,
             fast,
             slices: self.slices.unwrap_or_default(),
             ports: self.ports.unwrap_or_default(),
             hidden: self.hidden.unwrap_or_default(),
-            pause_loops: self.pause_loops,
-            scheduling: self.scheduling,
-            autostart: self.autostart.is_some(),
-            balloon: self.balloon.is_some(),
-            on_failure: self.on_failure.unwrap_or(OnFailure::Stop),
+            settings: self.settings,
         })
     }
 }

@@ -81,7 +81,7 @@ fn slices_that_cannot_be_are_refused() {
     assert_eq!(refused(&[6], &many, &[]), Problem::TooMany);
     // Its end is no number of 64 bits.
     let endless = slice(0, u64::MAX, 2, false);
-    assert_eq!(refused(&[6], &[endless], &[]), Problem::OutOfRange);
+    assert_eq!(refused(&[6], &[endless], &[]), Problem::BadSlice);
     let cut = with(
         vm("first", &[0]),
         names::SLICES,

@@ -35,8 +35,8 @@ fn switches_and_ports_are_read() {
 #[test]
 fn uplinks_that_cannot_be_are_refused() {
     for (cells, expected) in [
-        (&[32][..], Problem::OutOfRange),
-        (&[0x1_0000], Problem::OutOfRange),
+        (&[32][..], Problem::OutOfRange { min: 0, max: 31 }),
+        (&[0x1_0000], Problem::OutOfRange { min: 0, max: 31 }),
         (&[NO_UPLINK; MAX_SWITCHES + 1], Problem::TooMany),
         // A VM has the slot, or another switch.
         (&[1], Problem::Taken),
@@ -58,8 +58,8 @@ fn uplinks_that_cannot_be_are_refused() {
 fn ports_that_cannot_be_are_refused() {
     for (ports, expected) in [
         (&[2][..], Problem::NoSuchDevice),
-        (&[8], Problem::OutOfRange),
-        (&[0x100], Problem::OutOfRange),
+        (&[8], Problem::OutOfRange { min: 0, max: 7 }),
+        (&[0x100], Problem::OutOfRange { min: 0, max: 7 }),
         (&[0, 1, 0], Problem::Taken),
     ] {
         let cells = [NO_UPLINK, 5];

@@ -4,7 +4,7 @@
 pub const MAX_VMS: usize = 64;
 /// Most vCPUs of all VMs together. One scheduler serves [`MAX_VCPUS_OF_A_SCHEDULER`].
 pub const MAX_VCPUS: usize = 512;
-/// Most vCPUs that one scheduler serves: what it keeps sets of. With [`Queue::Single`](super::Queue::Single) there is one for all
+/// Most vCPUs that one scheduler serves: what it keeps sets of. With [`RunQueue::Global`](super::RunQueue::Global) there is one for all
 /// harts, else at most one for each hart.
 pub const MAX_VCPUS_OF_A_SCHEDULER: usize = 64;
 /// Most vCPUs of a VM.
@@ -25,10 +25,14 @@ pub const MAX_SWITCHES: usize = 8;
 pub const MAX_SHARING: usize = 256;
 /// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
 pub const MEMORY_GRANULE: u64 = 2 << 20;
-/// Bounds of the time slice in microseconds.
-pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 1_000..=10_000;
-/// Bounds of a VM's share.
-pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
+/// Most guest interrupt files of a hart (AIA, `hgeie`).
+pub const MAX_GUEST_FILES: u32 = 63;
+/// virtio-mmio slots of QEMU's virt board.
+pub const MAX_BOARD_SLOTS: usize = 8;
+/// Most terminals of a VM: Linux has eight lines for them (`HVC_ALLOC_TTY_ADAPTERS`), of which the SBI console may take one.
+pub const MAX_TERMINALS: u32 = 7;
+/// Bytes of a disk's sector, in which slices are measured.
+pub const SECTOR: u64 = 512;
 
 /// Bytes of the frames that each vCPU of a VM with shadow tables has for them. 512 tables of pages map a gibibyte at most, and the
 /// 32 spaces that are kept share them.

@@ -1,5 +1,6 @@
-//! Properties whose value is one of a few words.
+//! Values that are one of a few words.
 
+use super::value::number;
 use core::fmt;
 
 /// Defines an enumeration whose values have names in descriptions and on the command line.
@@ -17,6 +18,8 @@ macro_rules! choice {
         impl $name {
             /// Every value.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
+            /// The words, in the order of [`Self::ALL`].
+            pub const WORDS: &[&str] = &[$($word,)+];
 
             /// The word for it.
             pub fn name(self) -> &'static str {
@@ -36,11 +39,21 @@ macro_rules! choice {
                 f.pad(self.name())
             }
         }
+
+        // A number is the place of a word.
+        number!(
+            $name,
+            |place: u64| {
+                let value = usize::try_from(place).ok().and_then(|place| $name::ALL.get(place));
+                value.copied().unwrap_or($name::ALL[0])
+            },
+            |value: $name| value as u64
+        );
     };
 }
 
 choice! {
-    /// How a VM's memory lies in the host's.
+    /// Place of a VM's memory on the host.
     Placement {
         /// Guest-physical addresses are the host's (V=R): no translation for devices.
         Real = "real",
@@ -52,7 +65,7 @@ choice! {
 }
 
 choice! {
-    /// By which tables a VM's guest is translated while its own translation is on.
+    /// Address translation of a VM's guest, while the guest's own translation is on.
     VmTranslation {
         /// By its own and by the G-stage's, in two dimensions.
         TwoStage = "two-stage",
@@ -62,19 +75,19 @@ choice! {
 }
 
 choice! {
-    /// How a VM's devices are reached.
+    /// Access of a guest to its devices.
     Io {
         /// By the guest itself: its accesses trap nowhere, and the device uses what addresses the guest gives it.
         Direct = "direct",
         /// Through the hypervisor, which checks and translates each operation: general I/O simulation.
         General = "general",
-        /// The same, by fast I/O simulation where an operation is simple.
+        /// Through the hypervisor, by fast I/O simulation where a request is simple.
         Fast = "fast",
     }
 }
 
 choice! {
-    /// What happens when a vCPU spins at WRS.NTO (or says so by SBI).
+    /// Policy for a vCPU that spins: at WRS.NTO, in a pause loop, or by its SBI call.
     SpinMethod {
         /// Nothing: spinning is not trapped.
         None = "none",
@@ -84,41 +97,41 @@ choice! {
         Wapd = "wapd",
         /// It gives up the rest of its time slice.
         Rslp = "rslp",
-        /// The same, behind everybody of its priority; where nobody else of it is ready, it comes straight back.
+        /// As `rslp`, but the vCPU is requeued behind equal priority (Xen). Without another ready vCPU it continues at once.
         Yield = "yield",
-        /// The same, but the slice never goes back to the vCPU that left.
+        /// As `rslp`, but the slice never goes back to the vCPU that left.
         NotSame = "not-same",
         /// A likely holder of the lock gets the hart.
         Directed = "directed",
-        /// It is dispatched when the word that it watches has changed.
+        /// It is dispatched when its watched word has changed.
         Reservation = "reservation",
-        /// The same, where the machine tells who holds a lock (xpartitaholder): to compare with, as no hardware can.
+        /// As `reservation`, where the machine tells the lock's holder (xpartitaholder), as no hardware can: a bound for comparisons.
         Oracle = "oracle",
     }
 }
 
 choice! {
-    /// What happens when a vCPU waits for an interrupt (WFI).
+    /// Policy for a vCPU that waits for an interrupt (WFI).
     WaitMethod {
         /// Host interrupts (hgeie, SGEIP) wake one hart for each that has one, which then dispatches it.
         HostInterrupt = "host-interrupt",
-        /// The same, but every idle hart is woken, as was the custom (paper 002 §3.5).
+        /// As `host-interrupt`, but every idle hart is woken, as was the custom (paper 002 §3.5).
         HostInterruptAll = "host-interrupt-all",
-        /// The same, and idle harts do not sleep but poll: the conventional method of paper 002's measurements.
+        /// As `host-interrupt-all`, and idle harts poll in place of sleeping: the conventional method of paper 002's measurements.
         ActiveWaitAll = "active-wait-all",
         /// It joins the self-wait queue, and dispatching harts test for its interrupts.
         SelfWait = "self-wait",
-        /// The same, but all vCPUs of the VM that wait get a reason to run (paper 002 §3.5).
+        /// As `self-wait`, but all waiting vCPUs of the VM get a reason to run (paper 002 §3.5).
         SelfWaitAll = "self-wait-all",
-        /// The same, and an idle hart waits in one instruction for work, interrupts and timers.
+        /// As `self-wait`, and an idle hart waits in one instruction for work, interrupts and timers.
         ActiveWait = "active-wait",
     }
 }
 
 choice! {
-    /// When a vCPU goes to another hart than the one that it ran on last.
+    /// Migration of vCPUs between harts.
     Migration {
-        /// When its own hart is not free, or others would wait for too long.
+        /// When the vCPU's last hart is not free, or other vCPUs would wait for too long.
         AsNeeded = "as-needed",
         /// At every dispatch, where another shared hart may take it: for tests.
         Always = "always",
@@ -126,28 +139,28 @@ choice! {
 }
 
 choice! {
-    /// How many schedulers share the harts.
-    Queue {
-        /// One for all.
-        Single = "single",
-        /// One for each hart. On one hart it is the same as one for all.
-        Sharded = "sharded",
+    /// Run queues of the harts.
+    RunQueue {
+        /// One for all harts.
+        Global = "global",
+        /// One for each hart. On one hart this is the same as one for all.
+        PerHart = "per-hart",
     }
 }
 
 choice! {
-    /// Which harts may run a vCPU of a VM that has no harts of its own.
+    /// Harts that may run a vCPU of a VM that has no harts of its own.
     Scheduling {
-        /// Each shared hart, whichever is free.
+        /// Every shared hart.
         Floating = "floating",
         /// One, chosen when the system starts: the one with the fewest vCPUs so far.
-        Fixed = "fixed",
+        Pinned = "pinned",
     }
 }
 
 choice! {
-    /// When a hart drops the cached VS-stage translations of a vCPU (paper 003).
-    Translations {
+    /// Rule by which a hart purges the TLB entries of a vCPU (paper 003).
+    TlbPurge {
         /// Whenever the vCPU leaves its guest: the paper's clearing method.
         Clear = "clear",
         /// Never, for vCPUs that never go to another hart: the paper's keeping method.
@@ -156,7 +169,7 @@ choice! {
         LastHost = "last-host",
         /// When the vCPU has fenced since it was on the hart, which the harts remember (docs/extensions.md): the paper's TLBPCW.
         PurgeMask = "purge-mask",
-        /// The same, and the harts themselves test and purge when they enter the guest.
+        /// As `purge-mask`, and the harts themselves test and purge when they enter the guest.
         PurgeCheck = "purge-check",
         /// When the vCPU has fenced since it was on the hart, which the first fence after a change of hart tells by a trap.
         OneShot = "one-shot",
@@ -164,29 +177,40 @@ choice! {
 }
 
 choice! {
-    /// How a hart drops the cached translations of a vCPU that comes to it.
+    /// Way to purge the TLB entries of a vCPU.
     Purging {
-        /// By a fence (HFENCE).
+        /// A fence (HFENCE).
         Fence = "fence",
-        /// By giving the vCPU a VMID that marks nothing; when a hart has no more of these, everything is dropped under all of them.
-        Rename = "rename",
+        /// A VMID that marks no entry. When a hart has no more of these, it purges all entries.
+        NewVmid = "new-vmid",
     }
 }
 
 choice! {
-    /// What a fence drops that a guest asks for on other vCPUs (SBI RFENCE; paper 003's SPTLB instructions).
+    /// Reach of a fence that a guest asks for on other vCPUs (SBI RFENCE; paper 003's SPTLB instructions).
     RemoteFences {
-        /// What its operands name, of the vCPUs that it names.
+        /// The addresses and the vCPUs that its operands name.
         Precise = "precise",
         /// Everything of all vCPUs of the VM: the paper's simplification that ignores the operands.
         AnyAddress = "any-address",
-        /// What its operands name, of the vCPUs of all VMs: the paper's simplification that ignores the logical processor.
+        /// The addresses that its operands name, of the vCPUs of all VMs: the paper's simplification that ignores the logical processor.
         AnyVcpu = "any-vcpu",
     }
 }
 
 choice! {
-    /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
+    /// Pause-loop exiting as another hypervisor sets it.
+    PausePreset {
+        /// Xen's: `ple_gap` 128, `ple_window` 4096 (paper 004 §3).
+        Xen = "xen",
+        /// KVM's on Intel's processors: the same, and the window doubles at each exit (`ple_window_grow` 2) up to `UINT_MAX`
+        /// (`ple_window_max`), and is reset when the vCPU is dispatched again (`ple_window_shrink` 0).
+        Kvm = "kvm",
+    }
+}
+
+choice! {
+    /// Action when a VM fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// It is stopped.
         Stop = "stop",
@@ -196,7 +220,7 @@ choice! {
 }
 
 choice! {
-    /// What happens when the last VM that runs ends.
+    /// Action when the last running VM has ended.
     WhenIdle {
         /// The board is powered off.
         PowerOff = "power-off",
