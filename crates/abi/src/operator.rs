@@ -1,22 +1,22 @@
-//! What the operator at the terminal can say: the hypervisor prints it as help, the laboratory makes pages of it.
+//! Commands of the operator's prompt: the hypervisor prints them as help, the laboratory makes pages of them.
 
-/// The prompt's commands, a line each: the command, at least two spaces, what it does. The last line says how to leave.
+/// The prompt's commands, a line each: the command, at least two spaces, its effect. The last line says how to leave.
 pub const HELP: &str = "\
-vm list                 the VMs and what each is doing
+vm list                 list the VMs with their states
 vm stop NAME            power a VM off
-vm start NAME           boot it
-vm restart NAME         both
-vm pause NAME           take its vCPUs off the harts
-vm resume NAME          let them go on
-stats                   what the performance monitor has counted
-share NAME N            a VM's share of the shared harts
-harts NAME 2,3          harts for a VM alone, one for each vCPU
-harts NAME shared       back to the shared harts
-spin METHOD             what a spinning vCPU does
-wait METHOD             what a waiting vCPU does
-ple NAME GAP WINDOW     in cycles: pause loops, and when they exit
-translations METHOD     when a hart drops a vCPU's translations
-help                    this text
+vm start NAME           boot a VM
+vm restart NAME         power a VM off and boot it
+vm pause NAME           take a VM's vCPUs off the harts
+vm resume NAME          let a paused VM continue
+stats                   print the performance monitor's report
+share NAME N            set a VM's share of the shared harts
+harts NAME 2,3          give a VM harts of its own, one for each vCPU
+harts NAME shared       give them back
+spin METHOD             set the policy for spinning vCPUs
+wait METHOD             set the policy for waiting vCPUs
+ple NAME GAP WINDOW     set a VM's pause-loop exiting, in cycles
+tlb-purge METHOD        set when harts purge TLB entries of vCPUs
+help                    print this text
 An empty line leaves the prompt.";
 
 /// The keys behind the escape key.

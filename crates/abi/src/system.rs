@@ -43,7 +43,7 @@ pub use crate::keys::limits;
 pub use crate::keys::limits::{
     MAX_BOARD_SLOTS, MAX_BOOTARGS_LENGTH, MAX_GUEST_FILES, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING,
     MAX_SLICES, MAX_SLOTS, MAX_SWITCHES, MAX_TERMINALS, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER,
-    MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SECTOR, SHADOW_BYTES,
+    MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SECTOR, SHADOW_BYTES, SHARE,
 };
 pub use crate::keys::{
     Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue, Scheduling,

@@ -2,10 +2,6 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Defaults of Xen and KVM (paper 004 §3).
-const DEFAULT_GAP: u32 = 128;
-const DEFAULT_WINDOW: u32 = 4096;
-
 /// Parameters of a VM, which the operator may change while it runs. The three are read one by one: a vCPU that sees some old and some new ones
 /// has its next loop exit sooner or later than was meant, once.
 #[derive(Debug)]
@@ -16,14 +12,13 @@ pub struct PauseTerms {
 }
 
 impl PauseTerms {
-    /// Parameters with defaults for those that are not given. A window without a maximum does not grow.
+    /// Parameters of a VM. A window whose maximum is the window itself does not grow.
     #[must_use]
-    pub fn new(gap: Option<u32>, window: Option<u32>, max_window: Option<u32>) -> Self {
-        let window = window.unwrap_or(DEFAULT_WINDOW);
+    pub const fn new(gap: u32, window: u32, max_window: u32) -> Self {
         Self {
-            gap: AtomicU32::new(gap.unwrap_or(DEFAULT_GAP)),
+            gap: AtomicU32::new(gap),
             window: AtomicU32::new(window),
-            max_window: AtomicU32::new(max_window.unwrap_or(window)),
+            max_window: AtomicU32::new(max_window),
         }
     }
 
@@ -72,17 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_parameters_have_defaults() {
-        assert_eq!(PauseTerms::new(None, None, None).begin().now(), (128, 4096));
-        assert_eq!(
-            PauseTerms::new(Some(64), Some(0), None).begin().now(),
-            (64, 0)
-        );
-    }
-
-    #[test]
     fn window_grows_until_the_next_dispatch() {
-        let terms = PauseTerms::new(None, Some(1000), Some(3000));
+        let terms = PauseTerms::new(128, 1000, 3000);
         let mut window = terms.begin();
         for expected in [1000, 2000, 3000, 3000] {
             assert_eq!(window.now().1, expected);
@@ -94,7 +80,7 @@ mod tests {
     #[test]
     fn window_without_a_maximum_stays() {
         for window in [0, 4096, u32::MAX] {
-            let mut now = PauseTerms::new(None, Some(window), None).begin();
+            let mut now = PauseTerms::new(128, window, window).begin();
             now.grow();
             assert_eq!(now.now().1, window);
         }
@@ -102,7 +88,7 @@ mod tests {
 
     #[test]
     fn operators_parameters_hold_from_next_dispatch() {
-        let terms = PauseTerms::new(None, Some(1000), Some(9000));
+        let terms = PauseTerms::new(128, 1000, 9000);
         terms.set(32, 512);
         let mut window = terms.begin();
         window.grow();

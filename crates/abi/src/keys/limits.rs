@@ -25,6 +25,8 @@ pub const MAX_SWITCHES: usize = 8;
 pub const MAX_SHARING: usize = 256;
 /// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
 pub const MEMORY_GRANULE: u64 = 2 << 20;
+/// Limits of a VM's share.
+pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
 /// Most guest interrupt files of a hart (AIA, `hgeie`).
 pub const MAX_GUEST_FILES: u32 = 63;
 /// virtio-mmio slots of QEMU's virt board.

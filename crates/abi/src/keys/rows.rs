@@ -2,7 +2,7 @@
 
 use super::limits::{
     MAX_BOARD_SLOTS, MAX_BOOTARGS_LENGTH, MAX_GUEST_FILES, MAX_HARTS, MAX_TERMINALS,
-    MAX_VCPUS_PER_VM, MEMORY_GRANULE, SECTOR,
+    MAX_VCPUS_PER_VM, MEMORY_GRANULE, SECTOR, SHARE as SHARES,
 };
 use super::value::agrees;
 use super::{
@@ -230,7 +230,7 @@ rows! {
     IO: Io = host [Vm] "io", Takes::Word(Io::WORDS), usually!(Io::Direct), "\"general\"";
 
     /// Weight of the VM among those that share harts: its service is in proportion to it.
-    SHARE: Option<u32> = host [Vm] "share", number(1, 10_000, ""), Without::Follows("none: either `share` or `dedicated-harts` must be given"),
+    SHARE: Option<u32> = host [Vm] "share", number(*SHARES.start(), *SHARES.end(), ""), Without::Follows("none: either `share` or `dedicated-harts` must be given"),
         "100";
 
     /// Harts that belong to the VM alone, one for each vCPU.

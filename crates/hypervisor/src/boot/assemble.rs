@@ -7,7 +7,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use abi::cpio::Archive;
-use abi::system::{FILE_NAME, Migration, Placement, Queue, SystemDescription, VmDescription};
+use abi::keys;
+use abi::system::{FILE_NAME, Migration, Placement, RunQueue, SystemDescription, VmDescription};
 use scheduler::groups::{Group, Layout};
 use scheduler::{Config, HartId, HartSet, VcpuNumber, VmId};
 
@@ -26,6 +27,7 @@ use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::physical::Physical;
 use crate::memory::placement;
 use crate::operator;
+use crate::system::costs::Costs;
 use crate::system::groups::Groups;
 use crate::system::harts::{Hart, MAX_HARTS};
 use crate::system::policy;
@@ -77,7 +79,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         .map(FrameOwner::Vm)
         .zip(&description.vms)
         .collect();
-    let in_one_piece = |vm: &VmDescription<'_>| vm.placement != Placement::Paged;
+    let in_one_piece = |vm: &VmDescription<'_>| vm.get(keys::PLACEMENT) != Placement::Paged;
     let wanted: Vec<(FrameOwner, u64)> = owners
         .iter()
         .filter(|(_, vm)| in_one_piece(vm))
@@ -94,7 +96,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     for vm in &description.vms {
         let place = in_one_piece(vm).then(|| places.next()).flatten();
         let built = virtual_machine(
-            (vm, vm.scheduling.unwrap_or(description.scheduling)),
+            (description, vm),
             place,
             &archive,
             &board,
@@ -134,16 +136,15 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         vms,
         (vcpus, shared.disks, shared.switches),
         scheduler,
-        description.when_idle,
+        description.get(keys::WHEN_IDLE),
         started,
     );
-    system.note_spin(description.spin);
-    let costs = description.parameters.costs.into();
-    let system = system.with_costs(costs);
+    system.note_spin(description.get(keys::SPIN));
+    let system = system.with_costs(Costs::of(&description.settings));
     let system = system.with_translations(
-        description.translations,
-        description.purge,
-        description.remote_fences,
+        description.get(keys::TLB_PURGE),
+        description.get(keys::PURGE),
+        description.get(keys::REMOTE_FENCES),
     );
     Ok(system::install(system))
 }
@@ -170,8 +171,9 @@ fn grow_heap(
     let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
     // What a VM or a vCPU has beside its entry is less than that again.
     let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
-    let sharing =
-        |vm: &VmDescription<'_>| vm.slices.len() + vm.ports.len() + usize::from(vm.balloon);
+    let sharing = |vm: &VmDescription<'_>| {
+        vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON))
+    };
     let of_shared = SHARING_HEAP * description.vms.iter().map(sharing).sum::<usize>();
     let wanted = of_harts + of_vms + of_shared;
     if wanted <= heap::BYTES / 2 {
@@ -247,21 +249,21 @@ fn scheduler(
     let frequency = u64::from(board.timebase_hertz);
     let mut config = Config::new(frequency);
     let slice = description
-        .time_slice_us
+        .get(keys::TIME_SLICE)
         .unwrap_or_else(|| speed::usual_slice_us(frequency));
-    parameters::set(&mut config, slice, &description.parameters);
-    config.spin = policy::spin_policy(description.spin);
-    config.wait = operator::wait_policy(description.wait);
-    config.migration = match description.migration {
+    parameters::set(&mut config, slice, &description.settings);
+    config.spin = policy::spin_policy(description.get(keys::SPIN));
+    config.wait = operator::wait_policy(description.get(keys::WAIT));
+    config.migration = match description.get(keys::MIGRATION) {
         Migration::AsNeeded => scheduler::Migration::AsNeeded,
         Migration::Always => scheduler::Migration::Always,
     };
-    config.placement = placement(description.scheduling);
+    config.placement = placement(description.get(keys::SCHEDULING));
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     let vcpus = description.vms.iter().map(|vm| vm.vcpus as usize).sum();
-    let layout = match description.queue {
-        Queue::Single => Layout::single(online, vcpus),
-        Queue::Sharded => Layout::sharded(online, vcpus),
+    let layout = match description.get(keys::RUN_QUEUE) {
+        RunQueue::Global => Layout::single(online, vcpus),
+        RunQueue::PerHart => Layout::sharded(online, vcpus),
     };
     layout
         .and_then(|layout| Groups::new(config, &layout))

@@ -171,7 +171,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         && !found.has(needed)
     {
         fail(format_args!(
-            "translations = \"{method}\" needs {}, which hart {} does not have",
+            "tlb-purge = \"{method}\" needs {}, which hart {} does not have",
             needed.names()[0],
             hart.board.id
         ));

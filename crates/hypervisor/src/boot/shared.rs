@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use abi::keys;
 use abi::system::{
     Allocation, Placement, SHARE, SliceDescription, Slot, SwitchDescription, SystemDescription,
     VmDescription,
@@ -90,7 +91,7 @@ impl Shared {
             let slice = self.slice((vm, number), &slice, client, (owner, frames))?;
             devices.push(device(client, slice, (owner, frames)).ok_or_else(no_room)?);
         }
-        if vm.balloon {
+        if vm.get(keys::BALLOON) {
             let client = self.client()?;
             devices.push(device(client, Balloon::new(), (owner, frames)).ok_or_else(no_room)?);
         }
@@ -189,7 +190,7 @@ impl Shared {
             },
             read_only: slice.read_only || disk.has(READ_ONLY),
             flushes: disk.has(FLUSH),
-            in_pages: vm.placement == Placement::Paged,
+            in_pages: vm.get(keys::PLACEMENT) == Placement::Paged,
             patience: self.patience,
             identity,
         }))

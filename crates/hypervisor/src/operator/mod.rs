@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use abi::monitor::StopReason;
-use abi::system::{HartSet, Translations, VmId, WaitMethod};
+use abi::system::{HartSet, TlbPurge, VmId, WaitMethod};
 use scheduler::groups::Access;
 use scheduler::{Allocation, WaitPolicy};
 
@@ -72,12 +72,12 @@ fn obey(system: &Hypervisor, command: Command) {
             vm.pauses.set(gap, window);
             answer!("{}: ple {gap} {window}", vm.settings.name);
         }),
-        Command::Translations(method) => match refusal(system, method) {
+        Command::TlbPurge(method) => match refusal(system, method) {
             None => {
                 system.set_translations(method);
-                answer!("translations {method}");
+                answer!("tlb-purge {method}");
             }
-            Some(reason) => answer!("translations {method}: {reason}"),
+            Some(reason) => answer!("tlb-purge {method}: {reason}"),
         },
         // Help is printed by the terminal itself, and the report by the last hart to have booked its time.
         Command::Help | Command::Stats => {}
@@ -85,7 +85,7 @@ fn obey(system: &Hypervisor, command: Command) {
 }
 
 /// Why translations cannot be dropped by `method` here.
-fn refusal(system: &Hypervisor, method: Translations) -> Option<String> {
+fn refusal(system: &Hypervisor, method: TlbPurge) -> Option<String> {
     if let Some(needed) = translations::needed(method)
         && let Some(hart) = system.harts.iter().find(|hart| !hart.has(needed))
     {
@@ -98,7 +98,7 @@ fn refusal(system: &Hypervisor, method: Translations) -> Option<String> {
         let shares = system.scheduler.own_harts(vcpu.vm).is_empty();
         allowed.is_some_and(|allowed| allowed.count() > 1) || shares && system.count() > 1
     };
-    let moves = method == Translations::Keep && system.vcpus.iter().any(may_move);
+    let moves = method == TlbPurge::Keep && system.vcpus.iter().any(may_move);
     moves.then(|| "vCPUs go to other harts".into())
 }
 

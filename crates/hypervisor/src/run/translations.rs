@@ -1,7 +1,7 @@
 //! Carries out what `memory::translations` decides about a vCPU that comes to a hart, is there, and leaves it.
 
 use abi::monitor::Event;
-use abi::system::Translations;
+use abi::system::TlbPurge;
 
 use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, hstatus, number};
@@ -87,9 +87,9 @@ pub fn arrive(
 }
 
 /// How the hypervisor comes to know of a vCPU's fences. Those of one with shadow tables trap, and concern nothing that its tag marks.
-fn method(system: &Hypervisor, shadowed: bool) -> Translations {
+fn method(system: &Hypervisor, shadowed: bool) -> TlbPurge {
     match shadowed {
-        true => Translations::LastHost,
+        true => TlbPurge::LastHost,
         false => system.translations(),
     }
 }
@@ -120,7 +120,7 @@ fn arrive_from_elsewhere(
         }
     }
     if hart.has(Capability::PurgeMask) {
-        let told = method == Translations::PurgeCheck && core::mem::take(&mut purge.stale);
+        let told = method == TlbPurge::PurgeCheck && core::mem::take(&mut purge.stale);
         // SAFETY: the hart has the register, which concerns guests alone.
         unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
     }
@@ -190,7 +190,7 @@ pub fn fenced(hart: &Hart, registers: &mut Registers) {
 
 /// The guest has just been left, on the hart that runs this.
 pub fn left_guest(system: &Hypervisor) {
-    if system.translations() == Translations::Clear {
+    if system.translations() == TlbPurge::Clear {
         fence::guest_virtual_all();
     }
 }

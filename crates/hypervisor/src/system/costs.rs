@@ -4,7 +4,7 @@
 //! simulation, what is spent in a pass through the scheduler is scheduling, and both passes and dispatches hold the
 //! scheduler's lock meanwhile, through which all of the paper's processors had to go. Nothing is spent where nothing is given.
 
-use abi::system;
+use abi::keys::{self, Settings};
 use scheduler::Dispatch;
 
 use crate::hart;
@@ -22,19 +22,19 @@ pub struct Costs {
     pub mode_change: u64,
 }
 
-impl From<system::Costs> for Costs {
-    fn from(given: system::Costs) -> Self {
-        let cycles = |cost: Option<u32>| cost.unwrap_or(0).into();
+impl Costs {
+    /// The costs that a description gives.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        let cycles = |key| settings.get::<u32>(key).into();
         Self {
-            host_interrupt: cycles(given.host_interrupt),
-            futile_pass: cycles(given.futile_pass),
-            dispatch: cycles(given.dispatch),
-            mode_change: cycles(given.mode_change),
+            host_interrupt: cycles(keys::HOST_INTERRUPT_COST),
+            futile_pass: cycles(keys::FUTILE_PASS_COST),
+            dispatch: cycles(keys::DISPATCH_COST),
+            mode_change: cycles(keys::MODE_CHANGE_COST),
         }
     }
-}
 
-impl Costs {
     /// What the pass through the scheduler costs that came to this.
     #[must_use]
     pub fn of_pass<V, S>(&self, decision: &Dispatch<V, S>) -> u64 {
@@ -65,11 +65,10 @@ mod tests {
 
     #[test]
     fn each_pass_has_the_cost_of_what_it_comes_to() {
-        let costs = Costs::from(system::Costs {
-            futile_pass: Some(20),
-            dispatch: Some(300),
-            ..system::Costs::default()
-        });
+        let settings = Settings::default()
+            .with(keys::FUTILE_PASS_COST, 20)
+            .with(keys::DISPATCH_COST, 300);
+        let costs = Costs::of(&settings);
         let idle: Dispatch = Dispatch::Idle {
             watch: VcpuSet::EMPTY,
             poll: false,

@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::lock::{Mutex, place};
-use abi::system::{Purging, RemoteFences, SpinMethod, Translations, WhenIdle};
+use abi::system::{Purging, RemoteFences, SpinMethod, TlbPurge, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
@@ -58,7 +58,7 @@ pub struct Hypervisor {
     pub vcpus: Vec<Vcpu>,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
-    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    /// When cached translations are dropped: a place in [`TlbPurge::ALL`].
     translations: AtomicUsize,
     /// What happens when a vCPU spins: a place in [`SpinMethod::ALL`].
     spin: AtomicUsize,
@@ -177,7 +177,7 @@ impl Hypervisor {
     #[must_use]
     pub fn with_translations(
         self,
-        method: Translations,
+        method: TlbPurge,
         purging: Purging,
         remote_fences: RemoteFences,
     ) -> Self {
@@ -191,16 +191,16 @@ impl Hypervisor {
 
     /// When cached translations of a vCPU are dropped.
     #[must_use]
-    pub fn translations(&self) -> Translations {
+    pub fn translations(&self) -> TlbPurge {
         let place = self.translations.load(Ordering::Relaxed);
-        let method = Translations::ALL.get(place).copied();
-        method.unwrap_or(Translations::LastHost)
+        let method = TlbPurge::ALL.get(place).copied();
+        method.unwrap_or(TlbPurge::LastHost)
     }
 
     /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
     /// right for every other. The harts must have what it needs.
-    pub fn set_translations(&self, method: Translations) {
-        let place = Translations::ALL.iter().position(|known| *known == method);
+    pub fn set_translations(&self, method: TlbPurge) {
+        let place = TlbPurge::ALL.iter().position(|known| *known == method);
         self.translations
             .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
     }

@@ -132,7 +132,7 @@ impl Vm {
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
         let loops = settings.pause_loops;
-        let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_most);
+        let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_max);
         let returning = match memory.comes_on_touch() {
             true => Returning::new(),
             false => Returning::default(),

@@ -5,7 +5,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::cpio::Archive;
-use abi::system::{Allocation, Placement, SHADOW_BYTES, Scheduling, VmDescription, VmTranslation};
+use abi::keys;
+use abi::system::{
+    Allocation, Placement, SHADOW_BYTES, Scheduling, SystemDescription, VmDescription,
+    VmTranslation,
+};
 use scheduler::{VmConfig, VmId};
 
 use super::memory::{ram, table};
@@ -31,7 +35,7 @@ use crate::vm::hardware::{self, Given};
 use crate::vm::{Settings, Vm};
 
 pub(super) fn virtual_machine(
-    (vm, scheduling): (&VmDescription<'static>, Scheduling),
+    (description, vm): (&SystemDescription<'static>, &VmDescription<'static>),
     place: Option<OwnedRegion>,
     archive: &Archive<'static>,
     board: &Board,
@@ -49,8 +53,8 @@ pub(super) fn virtual_machine(
         let slot = slot.0;
         let device = board.virtio.get(usize::from(slot)).copied();
         let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
-        let simulated = vm.simulated.iter().any(|other| other.0 == slot);
-        let reaches_memory = match vm.placement {
+        let simulated = vm.mediated.iter().any(|other| other.0 == slot);
+        let reaches_memory = match vm.get(keys::PLACEMENT) {
             Placement::Real => true,
             Placement::Resident => slots::takes_platform_addresses(device),
             // Its pages lie anywhere, and are there only once they were touched.
@@ -67,6 +71,7 @@ pub(super) fn virtual_machine(
         vcpus: vm.vcpus as u16,
         allocation,
     };
+    let scheduling = description.get_for(vm, keys::SCHEDULING);
     let id = scheduler
         .add_vm(config, placement(scheduling))
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
@@ -131,12 +136,12 @@ pub(super) fn virtual_machine(
         devices,
         made: hardware.made,
         bus: hardware.bus,
-        autostart: vm.autostart,
-        on_failure: vm.on_failure,
+        autostart: vm.get(keys::AUTOSTART),
+        on_failure: vm.get(keys::ON_FAILURE),
         dedicated,
         hidden: vm.hidden,
-        translation: vm.translation,
-        pause_loops: vm.pause_loops,
+        translation: vm.get(keys::TRANSLATION),
+        pause_loops: description.pause_loops(vm),
     };
     let chips = hardware.chips;
     Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
@@ -167,7 +172,7 @@ fn allocation(
 pub(super) const fn placement(scheduling: Scheduling) -> scheduler::Placement {
     match scheduling {
         Scheduling::Floating => scheduler::Placement::Floating,
-        Scheduling::Fixed => scheduler::Placement::Fixed,
+        Scheduling::Pinned => scheduler::Placement::Fixed,
     }
 }
 
@@ -177,7 +182,7 @@ pub(super) fn shadow_tables(
     id: VmId,
     frames: &mut Frames,
 ) -> Result<Option<ShadowTables>, AssembleError> {
-    match vm.translation {
+    match vm.get(keys::TRANSLATION) {
         VmTranslation::TwoStage => Ok(None),
         VmTranslation::Shadow => {
             let region = frames.give(FrameOwner::Vm(id), SHADOW_BYTES, PAGE_SIZE);

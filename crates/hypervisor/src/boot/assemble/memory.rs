@@ -1,5 +1,6 @@
 //! A VM's RAM, and the table by which its guest reaches memory and devices.
 
+use abi::keys;
 use abi::system::{Placement, VmDescription};
 
 use crate::board::Board;
@@ -27,7 +28,7 @@ pub(super) struct Ram {
 
 /// The VM's RAM, which has got this place in the host's, if it is to have one.
 pub(super) fn ram(vm: &VmDescription<'_>, host: Option<OwnedRegion>) -> Result<Ram, BadPieces> {
-    let base = match (vm.placement, host) {
+    let base = match (vm.get(keys::PLACEMENT), host) {
         // The guest's addresses are the host's.
         (Placement::Real, Some(host)) => GuestPhysical::new(host.base().raw()),
         _ => RESIDENT_RAM,

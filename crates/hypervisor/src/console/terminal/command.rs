@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abi::system::{HartId, HartSet, SHARE, SpinMethod, Translations, VmId, VmName, WaitMethod};
+use abi::system::{HartId, HartSet, SHARE, SpinMethod, TlbPurge, VmId, VmName, WaitMethod};
 
 /// What `help` prints.
 pub use abi::operator::HELP;
@@ -50,7 +50,7 @@ pub enum Command {
     /// Set what a waiting vCPU does.
     Wait(WaitMethod),
     /// Set when cached translations of vCPUs are dropped.
-    Translations(Translations),
+    TlbPurge(TlbPurge),
     /// Set within how many cycles PAUSEs of a VM are one loop, and after how many it exits.
     PauseLoops(VmId, u32, u32),
     /// Print [`HELP`].
@@ -63,6 +63,14 @@ pub enum CommandError {
     /// Not a command's name.
     #[error("there is no command '{0}'; 'help' lists them")]
     UnknownCommand(String),
+    /// The old name of a command.
+    #[error("'{old}' is called '{new}' now")]
+    Renamed {
+        /// The old name.
+        old: &'static str,
+        /// The name.
+        new: &'static str,
+    },
     /// A word is missing.
     #[error("'{command}' wants {wanted}")]
     Missing {
@@ -106,13 +114,15 @@ pub fn parse(line: &str, names: &[VmName]) -> Result<Command, CommandError> {
         "harts" => Command::Harts(words.vm("harts")?, words.harts()?),
         "spin" => Command::Spin(words.method("spin", SpinMethod::ALL, SpinMethod::name)?),
         "wait" => Command::Wait(words.method("wait", WaitMethod::ALL, WaitMethod::name)?),
-        "translations" => Command::Translations(words.method(
-            "translations",
-            Translations::ALL,
-            Translations::name,
-        )?),
+        "tlb-purge" => {
+            Command::TlbPurge(words.method("tlb-purge", TlbPurge::ALL, TlbPurge::name)?)
+        }
         "ple" => Command::PauseLoops(words.vm("ple")?, words.cycles()?, words.cycles()?),
         "help" => Command::Help,
+        "translations" => {
+            let (old, new) = ("translations", "tlb-purge");
+            return Err(CommandError::Renamed { old, new });
+        }
         other => return Err(CommandError::UnknownCommand(other.into())),
     };
     match words.rest.next() {

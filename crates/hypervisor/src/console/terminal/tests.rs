@@ -1,6 +1,6 @@
 //! What the operator sees and what the hypervisor is told.
 
-use abi::system::{HartId, HartSet, SpinMethod, Translations, WaitMethod};
+use abi::system::{HartId, HartSet, SpinMethod, TlbPurge, WaitMethod};
 use proptest::prelude::*;
 
 use super::output::BACKLOG;
@@ -267,8 +267,8 @@ fn commands() {
         ("spin wopd", Command::Spin(SpinMethod::Wopd)),
         ("wait self-wait", Command::Wait(WaitMethod::SelfWait)),
         (
-            "translations one-shot",
-            Command::Translations(Translations::OneShot),
+            "tlb-purge one-shot",
+            Command::TlbPurge(TlbPurge::OneShot),
         ),
         ("ple south 64 0", Command::PauseLoops(SOUTH, 64, 0)),
         ("help", Command::Help),

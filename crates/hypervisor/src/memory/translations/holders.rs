@@ -1,7 +1,7 @@
 //! For one hart: which tag (VMID) marks the entries of each vCPU there, and how a hart gets rid of what a tag marks.
 //!
 //! By fences ([`Purging::Fence`]) each vCPU has the same tag on every hart, and what it marks is dropped. By renaming
-//! ([`Purging::Rename`]) the vCPU gets a tag that marks nothing, and the old entries stay until others take their places.
+//! ([`Purging::NewVmid`]) the vCPU gets a tag that marks nothing, and the old entries stay until others take their places.
 //! Each hart then gives its tags out one after the other. When they are used up a new round begins: everything is
 //! dropped under every tag, and nobody has one. That costs as many fences as there are tags in a round, because no
 //! fence reaches the VS-stage entries of more than the VMID that is in hgatp (privileged architecture, "Hypervisor
@@ -49,7 +49,7 @@ impl Holders {
                 });
                 (Order::Fixed(Box::new([0; MAX_NUMBERS + 1])), own)
             }
-            Purging::Rename => {
+            Purging::NewVmid => {
                 let end = tags.all.min(MOST_IN_A_ROUND);
                 // Nobody knows what was here before, so the first arrival begins a round.
                 (Order::Round { next: end, end }, [Tag(0); MAX_NUMBERS])

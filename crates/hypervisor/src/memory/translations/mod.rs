@@ -19,9 +19,9 @@
 //!
 //! V's *good* harts are those where whatever is cached for V is right: it is the complement of paper 003's TLB purge control
 //! word. A fence of V leaves the hart that it runs on as the only good one. The methods differ in how the hypervisor comes to
-//! know of that fence ([`Watch`]): where it cannot, every hart but V's own counts as fenced for ([`Translations::LastHost`]);
-//! the harts remember it ([`Translations::PurgeMask`], [`Translations::PurgeCheck`]); or the first fence after a change of hart
-//! traps ([`Translations::OneShot`]), as long as there is another good hart that it would make a bad one. So a fence that does not trap
+//! know of that fence ([`Watch`]): where it cannot, every hart but V's own counts as fenced for ([`TlbPurge::LastHost`]);
+//! the harts remember it ([`TlbPurge::PurgeMask`], [`TlbPurge::PurgeCheck`]); or the first fence after a change of hart
+//! traps ([`TlbPurge::OneShot`]), as long as there is another good hart that it would make a bad one. So a fence that does not trap
 //! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
 pub mod changes;
@@ -44,7 +44,7 @@ pub use tags::{MOST_TAG_BITS, Tag, Tags};
 
 use crate::hart::capabilities::Capability;
 use crate::memory::address::GuestPhysical;
-use abi::system::Translations;
+use abi::system::TlbPurge;
 use changes::Changed;
 use holders::Holders;
 use remote::Outstanding;
@@ -57,14 +57,11 @@ pub const CHANGES_WHILE_ARMED: u8 = 2;
 
 /// What a hart must have for `method`, if it is more than every hart has.
 #[must_use]
-pub const fn needed(method: Translations) -> Option<Capability> {
+pub const fn needed(method: TlbPurge) -> Option<Capability> {
     match method {
-        Translations::PurgeMask => Some(Capability::PurgeMask),
-        Translations::PurgeCheck => Some(Capability::PurgeCheck),
-        Translations::Clear
-        | Translations::Keep
-        | Translations::LastHost
-        | Translations::OneShot => None,
+        TlbPurge::PurgeMask => Some(Capability::PurgeMask),
+        TlbPurge::PurgeCheck => Some(Capability::PurgeCheck),
+        TlbPurge::Clear | TlbPurge::Keep | TlbPurge::LastHost | TlbPurge::OneShot => None,
     }
 }
 
@@ -139,7 +136,7 @@ impl Cached {
     #[must_use]
     pub fn arrive(
         &mut self,
-        method: Translations,
+        method: TlbPurge,
         vcpu: VcpuNumber,
         hart: HartId,
         holders: &mut Holders,
@@ -149,15 +146,15 @@ impl Cached {
         let moved = self.last.replace(hart) != Some(hart);
         let stale = !self.good.contains(hart);
         self.good.insert(hart);
-        if moved && method == Translations::OneShot {
+        if moved && method == TlbPurge::OneShot {
             self.changes_left = CHANGES_WHILE_ARMED;
         }
         let alone = self.good == HartSet::only(hart);
         self.watch = match method {
             _ if alone => Watch::Nothing,
-            Translations::PurgeMask | Translations::PurgeCheck => Watch::Mask,
-            Translations::OneShot => Watch::Trap,
-            Translations::Clear | Translations::Keep | Translations::LastHost => {
+            TlbPurge::PurgeMask | TlbPurge::PurgeCheck => Watch::Mask,
+            TlbPurge::OneShot => Watch::Trap,
+            TlbPurge::Clear | TlbPurge::Keep | TlbPurge::LastHost => {
                 self.good = HartSet::only(hart);
                 Watch::Nothing
             }
@@ -181,7 +178,7 @@ impl Cached {
         hart: HartId,
         holders: &Holders,
         generation: u64,
-        method: impl FnOnce() -> Translations,
+        method: impl FnOnce() -> TlbPurge,
     ) -> bool {
         self.last == Some(hart)
             && self.good.contains(hart)
@@ -190,7 +187,7 @@ impl Cached {
             && match self.watch {
                 // No other hart is a good one, which is right under each method.
                 Watch::Nothing => true,
-                Watch::Trap => method() == Translations::OneShot,
+                Watch::Trap => method() == TlbPurge::OneShot,
                 // The hart has remembered for others since.
                 Watch::Mask => false,
             }

@@ -142,7 +142,7 @@ impl World {
         purge.carry_out_at_arrival(vcpu(), &mut holders, (&changes, &told), &mut fences);
     }
 
-    fn next(&self, method: Translations, forgotten: Forgotten) -> Vec<Self> {
+    fn next(&self, method: TlbPurge, forgotten: Forgotten) -> Vec<Self> {
         let mut next = Vec::new();
         let Some((place, in_guest)) = self.place else {
             for place in 0..HARTS {
@@ -171,7 +171,7 @@ impl World {
         next
     }
 
-    fn arrived(&self, place: usize, method: Translations, forgotten: Forgotten) -> Self {
+    fn arrived(&self, place: usize, method: TlbPurge, forgotten: Forgotten) -> Self {
         let mut world = self.copied();
         let mut holders = Holders::new(Purging::Fence, Tags::with_bits(14));
         let _ = holders.take(vcpu());
@@ -236,7 +236,7 @@ impl World {
     }
 }
 
-fn explore(method: Translations, forgotten: Forgotten) -> Option<usize> {
+fn explore(method: TlbPurge, forgotten: Forgotten) -> Option<usize> {
     let first = World {
         entries: [[Entry::None; PAGES]; HARTS],
         cached: Cached::default(),
@@ -268,11 +268,7 @@ fn explore(method: Translations, forgotten: Forgotten) -> Option<usize> {
     Some(known.len())
 }
 
-const METHODS: [Translations; 3] = [
-    Translations::LastHost,
-    Translations::PurgeMask,
-    Translations::OneShot,
-];
+const METHODS: [TlbPurge; 3] = [TlbPurge::LastHost, TlbPurge::PurgeMask, TlbPurge::OneShot];
 
 #[test]
 fn no_entry_is_used_that_a_sibling_has_fenced() {
@@ -290,7 +286,7 @@ fn each_remote_fence_that_is_left_out_is_noticed() {
         }
     }
     // The conventional method has dropped everything where the vCPU comes from another hart.
-    for method in [Translations::PurgeMask, Translations::OneShot] {
+    for method in [TlbPurge::PurgeMask, TlbPurge::OneShot] {
         assert_eq!(explore(method, Forgotten::Arrival), None, "{method}");
     }
 }
@@ -306,7 +302,7 @@ fn other_pages_stay_on_every_hart() {
         place: None,
         remembered: false,
     };
-    let (method, nothing) = (Translations::OneShot, Forgotten::Nothing);
+    let (method, nothing) = (TlbPurge::OneShot, Forgotten::Nothing);
     for place in 0..HARTS {
         world = world
             .arrived(place, method, nothing)

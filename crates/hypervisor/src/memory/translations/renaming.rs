@@ -111,7 +111,7 @@ impl World {
         Self {
             marked: vec![unknown; usize::from(tags)],
             holders: Holders::new(
-                Purging::Rename,
+                Purging::NewVmid,
                 Tags {
                     count: tags,
                     all: tags,
@@ -242,6 +242,6 @@ fn a_round_is_as_long_as_there_are_tags() {
     }
     let round: Vec<u16> = (1..8).collect();
     assert_eq!(given, [round.clone(), round.clone(), round].concat());
-    let most = Holders::new(Purging::Rename, Tags::with_bits(14));
+    let most = Holders::new(Purging::NewVmid, Tags::with_bits(14));
     assert_eq!(most.tag(id(0)), Tag(0), "none before the first round");
 }

@@ -86,7 +86,7 @@ fn purges(bits: u32, order: &[u16]) -> usize {
     for (turn, index) in order.iter().enumerate() {
         let cached = &mut cached[usize::from(*index)];
         let purge = cached.arrive(
-            Translations::LastHost,
+            TlbPurge::LastHost,
             vcpu(*index),
             hart(0),
             &mut holders,

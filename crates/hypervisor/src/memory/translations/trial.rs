@@ -1,15 +1,15 @@
 //! Whether it pays to have a vCPU's fences trap after it has changed its hart.
 //!
-//! [`Translations::OneShot`] pays a trap for each fence that ends a watch, and for some changes of the address space, and gains what is
+//! [`TlbPurge::OneShot`] pays a trap for each fence that ends a watch, and for some changes of the address space, and gains what is
 //! found again on another hart. Which of the two there is more of depends on the guest, so it is tried: after each watch in which something
-//! trapped, so many changes of hart go unwatched, as under [`Translations::LastHost`], and twice as many after the next. Each time
+//! trapped, so many changes of hart go unwatched, as under [`TlbPurge::LastHost`], and twice as many after the next. Each time
 //! that translations are found again without a trap, half as many. A guest that fences or changes its address space wherever it goes then
 //! pays for one watch in [`MOST`] changes of hart.
 //!
 //! A watch that took a change of the address space and kept the translations is in vain as well: the traps of two changes take some 600
 //! cycles, and what is found again with cheap walks or small TLBs is worth less.
 
-use abi::system::Translations;
+use abi::system::TlbPurge;
 
 /// Changes of hart that go unwatched at most after a watch in vain. A watch in vain takes up to three traps of some 300 instructions,
 /// a change of hart some 2,500 in the hypervisor alone: so this is below 0.2 % of it.
@@ -27,13 +27,8 @@ pub struct Trial {
 impl Trial {
     /// The method by which the vCPU, whose system has `method`, comes to a hart: another one than its last if it has `moved`. Its last
     /// watch, which a change of hart ends, has `trapped` for a change of the address space.
-    pub const fn method(
-        &mut self,
-        method: Translations,
-        moved: bool,
-        trapped: bool,
-    ) -> Translations {
-        if !matches!(method, Translations::OneShot) {
+    pub const fn method(&mut self, method: TlbPurge, moved: bool, trapped: bool) -> TlbPurge {
+        if !matches!(method, TlbPurge::OneShot) {
             return method;
         }
         if moved && trapped {
@@ -45,7 +40,7 @@ impl Trial {
         if moved {
             self.unwatched -= 1;
         }
-        Translations::LastHost
+        TlbPurge::LastHost
     }
 
     /// A watch has trapped.
@@ -73,7 +68,7 @@ mod tests {
         let mut trial = Trial::default();
         let mut count = 0;
         for _ in 0..moves {
-            if trial.method(Translations::OneShot, true, false) != Translations::OneShot {
+            if trial.method(TlbPurge::OneShot, true, false) != TlbPurge::OneShot {
                 continue;
             }
             match pays(count) {
@@ -117,15 +112,15 @@ mod tests {
         let mut count = 0;
         for _ in 0..1000 {
             // Each watch traps, and its translations are found again all the same.
-            let method = trial.method(Translations::OneShot, true, watched);
-            watched = method == Translations::OneShot;
+            let method = trial.method(TlbPurge::OneShot, true, watched);
+            watched = method == TlbPurge::OneShot;
             count += usize::from(watched);
         }
         assert!(count <= 11, "{count}");
         // A stay on the same hart ends no watch.
         let mut trial = Trial::default();
-        let again = trial.method(Translations::OneShot, false, true);
-        assert_eq!(again, Translations::OneShot);
+        let again = trial.method(TlbPurge::OneShot, false, true);
+        assert_eq!(again, TlbPurge::OneShot);
         assert_eq!(trial, Trial::default());
     }
 
@@ -133,22 +128,22 @@ mod tests {
     fn other_methods_and_stays_on_one_hart_are_left_alone() {
         let mut trial = Trial::default();
         trial.was_in_vain();
-        let all = Translations::ALL.iter().copied();
-        for method in all.filter(|method| *method != Translations::OneShot) {
+        let all = TlbPurge::ALL.iter().copied();
+        for method in all.filter(|method| *method != TlbPurge::OneShot) {
             assert_eq!(trial.method(method, true, true), method);
         }
         // A vCPU that is dispatched again where it was has not used up its change of hart.
         for _ in 0..3 {
-            let method = trial.method(Translations::OneShot, false, false);
-            assert_eq!(method, Translations::LastHost);
+            let method = trial.method(TlbPurge::OneShot, false, false);
+            assert_eq!(method, TlbPurge::LastHost);
         }
         assert_eq!(
-            trial.method(Translations::OneShot, true, false),
-            Translations::LastHost
+            trial.method(TlbPurge::OneShot, true, false),
+            TlbPurge::LastHost
         );
         assert_eq!(
-            trial.method(Translations::OneShot, false, false),
-            Translations::OneShot
+            trial.method(TlbPurge::OneShot, false, false),
+            TlbPurge::OneShot
         );
     }
 }

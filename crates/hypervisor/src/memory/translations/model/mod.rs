@@ -1,7 +1,7 @@
 //! All that harts, vCPUs and tables can do with each other, explored to the end: no entry is used that a fence, a change of
 //! the G-stage table or another vCPU has made stale.
 //!
-//! Each method of [`Translations`] by itself. Two harts; two vCPUs of one VM and one of another. An entry is what matters of a cached translation: who made it,
+//! Each method of [`TlbPurge`] by itself. Two harts; two vCPUs of one VM and one of another. An entry is what matters of a cached translation: who made it,
 //! whether that vCPU has fenced since (its guest-virtual part is stale), and the generation of the G-stage table under which it
 //! was made. A hart keeps every entry that nothing has dropped, and may use any at any time: the worst computer that
 //! the architecture allows.
@@ -41,7 +41,7 @@ enum Forgotten {
 /// What is explored.
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    method: Translations,
+    method: TlbPurge,
     vcpus: usize,
     tags: Tags,
     forgotten: Forgotten,
@@ -71,16 +71,16 @@ fn explore(case: Case) -> Option<usize> {
 /// The vCPUs of the first VM, and all.
 const SIBLINGS: usize = 2;
 
-/// All methods but [`Translations::Keep`], which in a world where vCPUs move is [`Translations::LastHost`].
-const METHODS: [Translations; 5] = [
-    Translations::Clear,
-    Translations::LastHost,
-    Translations::PurgeMask,
-    Translations::PurgeCheck,
-    Translations::OneShot,
+/// All methods but [`TlbPurge::Keep`], which in a world where vCPUs move is [`TlbPurge::LastHost`].
+const METHODS: [TlbPurge; 5] = [
+    TlbPurge::Clear,
+    TlbPurge::LastHost,
+    TlbPurge::PurgeMask,
+    TlbPurge::PurgeCheck,
+    TlbPurge::OneShot,
 ];
 
-fn case(method: Translations, forgotten: Forgotten) -> Case {
+fn case(method: TlbPurge, forgotten: Forgotten) -> Case {
     Case {
         method,
         // A vCPU that has a tag of its own meets none of another VM.
@@ -106,7 +106,7 @@ fn no_stale_translation_is_used_with_one_tag_for_all() {
     for method in METHODS {
         // Three vCPUs have too many worlds where the methods keep more of each.
         for vcpus in match method {
-            Translations::LastHost => [SIBLINGS, VCPUS],
+            TlbPurge::LastHost => [SIBLINGS, VCPUS],
             _ => [SIBLINGS, SIBLINGS],
         } {
             let worlds = explore(Case {
@@ -125,14 +125,14 @@ fn no_stale_translation_is_used_with_one_tag_for_all() {
 #[test]
 fn each_purge_that_is_left_out_is_noticed() {
     for method in METHODS {
-        let checked = method == Translations::PurgeCheck;
+        let checked = method == TlbPurge::PurgeCheck;
         for forgotten in [Forgotten::Older, Forgotten::Life] {
             let found = explore(case(method, forgotten));
             // The clearing method has purged all that could be stale when the guest was left.
-            let cleared = method == Translations::Clear;
+            let cleared = method == TlbPurge::Clear;
             assert_eq!(found.is_some(), cleared, "{method}, {forgotten:?}");
         }
-        if method != Translations::Clear {
+        if method != TlbPurge::Clear {
             let stale = if checked {
                 Forgotten::Told
             } else {
@@ -146,7 +146,7 @@ fn each_purge_that_is_left_out_is_noticed() {
         });
         assert_eq!(
             found.is_some(),
-            method == Translations::Clear,
+            method == TlbPurge::Clear,
             "{method}, others"
         );
     }
@@ -155,11 +155,11 @@ fn each_purge_that_is_left_out_is_noticed() {
 #[test]
 fn each_fence_that_is_not_noted_is_noticed() {
     for (method, forgotten) in [
-        (Translations::OneShot, Forgotten::Trapped),
-        (Translations::OneShot, Forgotten::Arming),
-        (Translations::PurgeMask, Forgotten::Remembered),
-        (Translations::PurgeCheck, Forgotten::Remembered),
-        (Translations::PurgeCheck, Forgotten::Due),
+        (TlbPurge::OneShot, Forgotten::Trapped),
+        (TlbPurge::OneShot, Forgotten::Arming),
+        (TlbPurge::PurgeMask, Forgotten::Remembered),
+        (TlbPurge::PurgeCheck, Forgotten::Remembered),
+        (TlbPurge::PurgeCheck, Forgotten::Due),
     ] {
         assert_eq!(
             explore(case(method, forgotten)),

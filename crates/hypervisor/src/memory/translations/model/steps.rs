@@ -5,7 +5,7 @@ use super::super::{Cached, Fences, Purge, Remembered, Watch};
 use super::fences::Page;
 use super::world::{CHANGES, HARTS, VCPUS, VM, World, hart_id, id};
 use super::{Case, Forgotten};
-use abi::system::Translations;
+use abi::system::TlbPurge;
 
 impl World {
     /// All worlds that one step of a vCPU, of a hart or of a table leads to.
@@ -20,8 +20,8 @@ impl World {
                         next.extend(self.dispatched_again(hart, vcpu, case));
                         // Where trapping fences does not pay, a visit is as under the conventional method. Tags that are too
                         // few make worlds too many, and say nothing about it.
-                        if case.method == Translations::OneShot && case.tags.are_enough_for(VCPUS) {
-                            let method = Translations::LastHost;
+                        if case.method == TlbPurge::OneShot && case.tags.are_enough_for(VCPUS) {
+                            let method = TlbPurge::LastHost;
                             let visit = Case { method, ..case };
                             next.push(self.dispatched(hart, vcpu, visit));
                         }
@@ -67,7 +67,7 @@ impl World {
         purge.stale &= forgotten != Forgotten::Stale;
         purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
         world.harts[hart].mask = 0;
-        if method == Translations::PurgeCheck {
+        if method == TlbPurge::PurgeCheck {
             let told = core::mem::take(&mut purge.stale) && forgotten != Forgotten::Told;
             world.harts[hart].mask = u8::from(told) << hart;
         }
@@ -115,7 +115,7 @@ impl World {
             (&Page { generation }, &Fenced::<1>::default()),
             &mut world.fences(hart, vcpu, tags),
         );
-        if case.method == Translations::PurgeCheck && world.harts[hart].mask >> hart & 1 != 0 {
+        if case.method == TlbPurge::PurgeCheck && world.harts[hart].mask >> hart & 1 != 0 {
             world.harts[hart].mask &= !(1 << hart);
             world.fences(hart, vcpu, tags).guest_virtual();
         }
@@ -138,7 +138,7 @@ impl World {
     fn guest_steps(&self, hart: usize, vcpu: usize, case: Case) -> Vec<Self> {
         let mut leaves = self.clone();
         leaves.harts[hart].in_guest = false;
-        if case.method == Translations::Clear {
+        if case.method == TlbPurge::Clear {
             leaves.fences(hart, vcpu, case.tags).guest_virtual();
         }
         let mut next = vec![leaves.clone()];
