@@ -12,9 +12,9 @@ use core::fmt;
 
 /// Length of an entry's header in bytes.
 const HEADER_LENGTH: usize = 110;
-/// What every header starts with.
+/// Beginning of every header.
 const MAGIC: &[u8] = b"070701";
-/// The same with a checksum, which the form allows and which is of no use to us.
+/// Beginning of a header with a checksum, which the form allows and Partita does not use.
 const MAGIC_WITH_CHECKSUM: &[u8] = b"070702";
 /// The name that ends an archive.
 pub const TRAILER: &str = "TRAILER!!!";

@@ -31,7 +31,7 @@ pub use encode::Report;
 
 use core::fmt;
 
-/// What every line of a report starts with.
+/// Beginning of every line of a report.
 pub const PREFIX: &str = "partita-monitor ";
 /// The version of this form.
 pub const VERSION: u64 = 1;
@@ -79,7 +79,7 @@ macro_rules! named {
         impl $name {
             /// Every value, in the order of their numbers.
             pub const ALL: [Self; [$(Self::$variant),+].len()] = [$(Self::$variant),+];
-            /// How many there are.
+            /// Number of values.
             pub const COUNT: usize = Self::ALL.len();
 
             /// The word for it in reports.
@@ -109,7 +109,7 @@ macro_rules! named {
 }
 
 named! {
-    /// Why a vCPU left VS-mode, or for what else the hypervisor worked for its VM.
+    /// Cause of a vCPU's exit from VS-mode, or of other work of the hypervisor for a VM.
     ExitCause {
         /// The host's timer: the end of a time slice, or a deadline of another vCPU.
         HostTimer = "host-timer",
@@ -147,10 +147,10 @@ named! {
         WrsNto = "wrs-nto",
         /// A pause loop, where the computer has pause-loop exiting (docs/extensions.md).
         PauseLoop = "pause-loop",
-        /// SFENCE.VMA or SINVAL.VMA, which traps once after a change of hart (`translations = "one-shot"`), and always with shadow tables.
-        Fence = "fence",
+        /// SFENCE.VMA or SINVAL.VMA, which traps once after a migration (`tlb-purge = "one-shot"`), and always with shadow tables.
+        SfenceVma = "sfence-vma",
         /// An access to satp, which traps as long as fences do.
-        AddressSpace = "address-space",
+        Satp = "satp",
         /// An access to a CSR that is emulated.
         Csr = "csr",
         /// Any other virtual-instruction exception.
@@ -160,8 +160,8 @@ named! {
         /// An access to the emulated APLIC.
         MmioAplic = "mmio-aplic",
         /// An access to the emulated real-time clock.
-        MmioClock = "mmio-clock",
-        /// An access to a simulated virtio device (`io = "general"` and `"fast"`).
+        MmioRtc = "mmio-rtc",
+        /// An access to a mediated virtio device (`io = "general"` and `"fast"`).
         MmioVirtio = "mmio-virtio",
         /// An access to an interrupt file that is kept in software.
         MmioImsic = "mmio-imsic",
@@ -183,104 +183,104 @@ named! {
 }
 
 named! {
-    /// What else happens to a VM's vCPUs and is counted, apart from exits.
+    /// Event of a VM's vCPUs that is counted, apart from exits.
     Event {
         /// A spin exit that began a wait: the vCPU had not left for this word, or for this ticket, before.
-        SpinBegun = "spin-begun",
-        /// A spin exit at which what was waited for had come already, so that the guest went on at once.
-        SpinOver = "spin-over",
+        SpinWait = "spin-wait",
+        /// A spin exit whose condition held already, so that the guest continued at once.
+        SpinSatisfied = "spin-satisfied",
         /// A spin exit after which the vCPU kept its hart.
-        SpinKept = "spin-kept",
+        SpinContinued = "spin-continued",
         /// A spin exit by which the vCPU gave its hart away.
         SpinSuspended = "spin-suspended",
-        /// A vCPU that had given its hart away because it spun was dispatched though its word was unchanged (for a
-        /// ticket lock: though it was not its turn).
+        /// A dispatch of a vCPU that had given its hart away at a spin, although its word was unchanged (for a ticket lock: although its
+        /// turn had not come).
         FutileDispatch = "futile-dispatch",
-        /// Waits that ended after one spin exit.
-        SpinsOne = "spins-1",
-        /// Waits that ended after two.
-        SpinsTwo = "spins-2",
-        /// Waits that ended after three.
-        SpinsThree = "spins-3",
-        /// Waits that ended after four.
-        SpinsFour = "spins-4",
-        /// Waits that ended after more.
-        SpinsMore = "spins-more",
-        /// Of these, those that ended after more than four even without the exits that followed an interrupt.
-        SpinsMoreByItself = "spins-more-by-itself",
-        /// A vCPU that waited for a word was dispatched because it had an interrupt, before its word had changed.
+        /// A wait that ended after one spin exit.
+        WaitExitsOne = "spin-wait-exits-1",
+        /// A wait that ended after two.
+        WaitExitsTwo = "spin-wait-exits-2",
+        /// A wait that ended after three.
+        WaitExitsThree = "spin-wait-exits-3",
+        /// A wait that ended after four.
+        WaitExitsFour = "spin-wait-exits-4",
+        /// A wait that ended after more than four.
+        WaitExitsMore = "spin-wait-exits-over-4",
+        /// Of these, a wait of more than four exits even without those that followed an interrupt.
+        WaitExitsMoreUninterrupted = "spin-wait-exits-over-4-uninterrupted",
+        /// A dispatch of a waiting vCPU for an interrupt, before its watched word had changed.
         SpinInterrupted = "spin-interrupted",
-        /// Of the spin exits, those at which the ticket of a ticket lock was recovered.
-        TicketKnown = "ticket-known",
+        /// A spin exit at which the vCPU's ticket of a ticket lock was decoded.
+        TicketDecoded = "ticket-decoded",
         /// A spin exit at which the lock's holder was found preempted, and got the hart.
-        HolderFavoured = "holder-favoured",
-        /// An interrupt that the host took because a waiting vCPU had one (SGEI).
+        HolderBoosted = "holder-boosted",
+        /// An interrupt of a waiting vCPU that the host took (SGEI).
         HostInterrupt = "host-interrupt",
-        /// A dispatch out of the self-wait queue, by a test.
+        /// A dispatch from the self-wait queue, by a test.
         SelfWaitDispatch = "self-wait-dispatch",
         /// A dispatch on another hart than the one before.
         Migration = "migration",
-        /// A dispatch at which the vCPU's cached translations were dropped, because it may have fenced since they were made.
-        TranslationsPurged = "translations-purged",
-        /// A dispatch on another hart than the one before, at which they were kept.
-        TranslationsKept = "translations-kept",
+        /// A dispatch at which the vCPU's TLB entries were purged, because the vCPU may have fenced since they were made.
+        TlbPurged = "tlb-purged",
+        /// A dispatch on another hart than the one before, at which TLB entries were kept.
+        TlbKept = "tlb-kept",
         /// A dispatch at which the vCPU got another VMID, in place of a fence.
-        TranslationsRenamed = "translations-renamed",
-        /// A change of hart after which the vCPU's next fence traps.
-        FencesArmed = "fences-armed",
-        /// A message that reached a vCPU through the guest file that it had on another hart.
-        Forwarded = "forwarded",
+        VmidRenewed = "vmid-renewed",
+        /// A migration after which the vCPU's next fence traps.
+        FenceTrapArmed = "fence-trap-armed",
+        /// A message that reached a vCPU through the guest interrupt file that it had on another hart.
+        MsiForwarded = "msi-forwarded",
         /// A dispatch without a guest interrupt file: the vCPU's interrupts were in memory.
-        MemoryFile = "memory-file",
-        /// An operation of a simulated device that was translated the fast way.
-        ChainFast = "chain-fast",
-        /// One that was translated the general way.
-        ChainGeneral = "chain-general",
-        /// A frame that the VM has sent to others through a switch.
+        MemoryResidentFile = "memory-resident-file",
+        /// A request to a mediated device that was translated the fast way.
+        RequestFast = "request-fast",
+        /// A request to a mediated device that was translated the general way.
+        RequestGeneral = "request-general",
+        /// A frame that the VM has sent to other VMs through a switch.
         FrameSent = "frame-sent",
-        /// A frame that the VM got from a switch.
+        /// A frame that the VM received from a switch.
         FrameReceived = "frame-received",
-        /// A frame that the VM has sent and nobody got, or that it did not get for want of room.
+        /// A frame that the VM has sent and nobody received, or that the VM had no room to receive.
         FrameDropped = "frame-dropped",
-        /// The form of allocation changed while the VM ran, and a vCPU was told by an interrupt.
-        Notified = "notified",
-        /// A vCPU that waited without leaving its guest was found by a look.
-        SpinFound = "spin-found",
+        /// A change of the form of allocation while the VM ran, of which a vCPU was notified by an interrupt.
+        AllocationNotified = "allocation-notified",
+        /// A poll that found a vCPU spinning without an exit.
+        SpinDetected = "spin-detected",
     }
 }
 
 named! {
-    /// What a VM is doing.
+    /// State of a VM.
     VmState {
-        /// It has not been started.
+        /// Not started yet.
         Defined = "defined",
         /// Its memory is being loaded, in its own time.
         Loading = "loading",
-        /// It runs.
+        /// Running.
         Running = "running",
         /// The operator has paused it.
         Paused = "paused",
         /// Its vCPUs have been told to stop, and have not all left their harts.
-        Ending = "ending",
-        /// It has ended.
+        Stopping = "stopping",
+        /// Ended.
         Stopped = "stopped",
     }
 }
 
 named! {
-    /// Why a VM ended.
+    /// Reason of a VM's end.
     StopReason {
-        /// It has not.
+        /// The VM has not ended.
         None = "none",
-        /// It powered off in order (SRST shutdown, no reason given).
+        /// Power-off in order (SRST shutdown, no reason given).
         PowerOff = "power-off",
-        /// It asked for a reboot and is not to be restarted.
+        /// Reboot of a VM that is not to be restarted.
         Reboot = "reboot",
-        /// It powered off or rebooted because of a failure of its own (SRST, system failure).
+        /// Power-off or reboot for a failure of the guest (SRST, system failure).
         SystemFailure = "system-failure",
         /// The operator stopped it.
         Operator = "operator",
-        /// It did what cannot be passed on to it.
+        /// A fault of its guest that cannot be delivered to the guest.
         Fault = "fault",
         /// Its kernel or another part of the image cannot be used.
         BadImage = "bad-image",
@@ -305,15 +305,15 @@ pub struct VmRecord {
     pub vm: VmId,
     /// Its name.
     pub name: VmName,
-    /// What it is doing.
+    /// State.
     pub state: VmState,
-    /// Why it ended.
+    /// Reason of its end.
     pub reason: StopReason,
-    /// How often it was started again.
+    /// Restarts.
     pub restarts: u64,
 }
 
-/// What a hart did for nobody in particular.
+/// Counters of a hart that belong to no VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HartCounters {
     /// Since the hart's entry to the hypervisor.
@@ -324,14 +324,14 @@ pub struct HartCounters {
     pub scheduling: Cycles,
 }
 
-/// What one hart did for one VM.
+/// Counters of one hart's work for one VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkCounters {
     /// In VS- and VU-mode.
     pub guest: Cycles,
     /// Choosing, entering and leaving its vCPUs.
     pub scheduling: Cycles,
-    /// How often one of its vCPUs was given the hart.
+    /// Dispatches of its vCPUs.
     pub dispatches: u64,
     /// SBI calls.
     pub calls: u64,
@@ -373,7 +373,7 @@ impl WorkCounters {
         }
     }
 
-    /// How often this happened.
+    /// Count of an event.
     pub fn events(&self, event: Event) -> u64 {
         self.events.get(event.index()).copied().unwrap_or(0)
     }
@@ -391,12 +391,12 @@ impl WorkCounters {
         }
     }
 
-    /// How many exits this cause made.
+    /// Exits of a cause.
     pub fn exits(&self, cause: ExitCause) -> u64 {
         self.exits.get(cause.index()).copied().unwrap_or(0)
     }
 
-    /// How long the handling of this cause took.
+    /// Time in which exits of a cause were handled.
     pub fn simulation(&self, cause: ExitCause) -> Cycles {
         self.simulation
             .get(cause.index())
@@ -430,13 +430,13 @@ impl WorkCounters {
         }
     }
 
-    /// Whether nothing has been counted.
+    /// True if nothing has been counted.
     pub fn is_zero(&self) -> bool {
         *self == Self::new()
     }
 }
 
-/// What one hart did for one VM, without the exits by cause.
+/// Counters of one hart's work for one VM, without the exits by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkRecord {
     /// For whom.
@@ -458,36 +458,36 @@ pub struct WorkRecord {
 /// The exits of one cause on one hart by one VM's vCPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitsRecord {
-    /// Whose.
+    /// The VM.
     pub vm: VmId,
     /// Where.
     pub hart: HartId,
     /// Why.
     pub cause: ExitCause,
-    /// How many; never zero.
+    /// Number of exits; never zero.
     pub count: u64,
-    /// How long their handling took.
+    /// Time in which they were handled.
     pub cycles: Cycles,
 }
 
-/// How often something happened on one hart to one VM's vCPUs.
+/// Count of an event on one hart, for one VM's vCPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventsRecord {
-    /// Whose.
+    /// The VM.
     pub vm: VmId,
     /// Where.
     pub hart: HartId,
-    /// What.
+    /// The event.
     pub event: Event,
-    /// How often; never zero.
+    /// Count; never zero.
     pub count: u64,
 }
 
-/// What a hart did for nobody in particular.
+/// Counters of a hart that belong to no VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HartRecord {
     /// Which hart.
     pub hart: HartId,
-    /// What it did.
+    /// Counters.
     pub counters: HartCounters,
 }

@@ -22,5 +22,5 @@ An empty line leaves the prompt.";
 /// The keys behind the escape key.
 pub const KEYS: &str = "after Ctrl-]: n next VM, 1-9 VM by number, m prompt, q power off";
 
-/// What the hypervisor says when the operator ends everything by the escape key.
+/// Message of the hypervisor when the operator powers off by the escape key.
 pub const POWERS_OFF: &str = "the operator powers off";

@@ -24,16 +24,16 @@ pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
 /// Length and alignment in bytes of a communication area.
 pub const COMMUNICATION_AREA_SIZE: u64 = 4096;
 
-/// What the hypervisor writes into a communication area: 32-bit little-endian words, at these offsets in bytes. The
+/// Contents of a communication area, which the hypervisor writes: 32-bit little-endian words, at these offsets in bytes. The
 /// rest of the area is left alone. The words are written one by one, [`CHANGES`](communication_area::CHANGES)
 /// last; a guest that needs them to agree reads that before and after.
 pub mod communication_area {
     /// The flag *f*: an [`AllocationForm`](super::AllocationForm). While it is 1, each vCPU has a hart to itself, and
     /// spinning beats calling.
     pub const FLAG: u64 = 0;
-    /// How many harts are dedicated to the VM; 0 where it shares.
+    /// Number of harts that are dedicated to the VM; 0 for a VM that shares.
     pub const DEDICATED_HARTS: u64 = 4;
-    /// How often the form has changed since the VM was started.
+    /// Changes of the form since the VM was started.
     pub const CHANGES: u64 = 8;
 }
 
@@ -99,7 +99,7 @@ impl Function {
     }
 }
 
-/// How a VM gets its harts, as [`Function::Allocation`] tells it.
+/// Form of a VM's allocation of harts, as [`Function::Allocation`] tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AllocationForm {

@@ -144,7 +144,7 @@ impl HartSet {
         new
     }
 
-    /// Whether the hart is in the set.
+    /// True if the hart is in the set.
     pub fn contains(self, hart: HartId) -> bool {
         1u64.checked_shl(hart.0)
             .is_some_and(|bit| self.0 & bit != 0)
@@ -155,7 +155,7 @@ impl HartSet {
         self.0.count_ones() as usize
     }
 
-    /// Whether there are none.
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -183,7 +183,7 @@ impl HartSet {
     }
 }
 
-/// How a VM gets its harts.
+/// Allocation of harts to a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
     /// Its vCPUs take turns with those of other VMs on the shared harts.
@@ -218,7 +218,7 @@ pub struct VmDescription<'a> {
     pub vcpus: u32,
     /// Size of its memory in bytes, a multiple of [`MEMORY_GRANULE`].
     pub memory: u64,
-    /// How it gets its harts.
+    /// Allocation of harts.
     pub allocation: Allocation,
     /// The kernel's path in the system image.
     pub kernel: &'a str,

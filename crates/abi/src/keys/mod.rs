@@ -163,7 +163,7 @@ pub struct Row {
     pub takes: Takes,
     /// Value without it.
     pub without: Without,
-    /// Whether the description carries it to the hypervisor as a property of the same name.
+    /// True if the description carries the key to the hypervisor as a property of the same name.
     pub property: bool,
 }
 
@@ -177,7 +177,7 @@ pub struct Note {
 }
 
 impl Row {
-    /// Whether the key may stand in a table of `scope`.
+    /// True if the key may stand in a table of `scope`.
     pub fn is_in(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
     }

@@ -101,7 +101,7 @@ fn new_names_of_keys_are_keys() {
 }
 
 #[test]
-fn every_word_is_the_value_of_its_place() {
+fn words_are_values_by_their_place() {
     for (place, word) in SpinMethod::WORDS.iter().enumerate() {
         let value: SpinMethod = SPIN.value(Some(place as u64));
         assert_eq!((value.name(), value.number()), (*word, Some(place as u64)));

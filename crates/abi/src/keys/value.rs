@@ -4,7 +4,7 @@ use super::Without;
 
 /// A type that a key's value can have.
 pub trait Value: Copy {
-    /// Whether the type says that no value is given; `None` for a key whose value is no number.
+    /// True for a type that says that no value is given; `None` for a key whose value is no number.
     const OPTIONAL: Option<bool>;
 
     /// The value, from the number that was given, or else from the row's default.
@@ -78,7 +78,7 @@ pub(super) fn or_usual(given: Option<u64>, without: Without) -> u64 {
     })
 }
 
-/// Whether a row's default goes with the type of its value: a plain type needs a value, an option must not have one.
+/// Checks a row's default against the type of its value: a plain type needs a value, an option must not have one.
 pub(super) const fn agrees(optional: Option<bool>, without: Without) -> bool {
     match (optional, without) {
         (None, Without::Required | Without::Follows(_)) | (Some(_), Without::Required) => true,

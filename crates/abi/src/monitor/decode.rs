@@ -15,17 +15,17 @@ pub enum Record {
     Vm(VmRecord),
     /// A hart.
     Hart(HartRecord),
-    /// What a hart did for a VM.
+    /// Work of a hart for a VM.
     Work(WorkRecord),
     /// Exits of one cause on one hart by one VM's vCPUs.
     Exits(ExitsRecord),
-    /// How often something happened on one hart to one VM's vCPUs.
+    /// Count of an event on one hart, for one VM's vCPUs.
     Events(EventsRecord),
     /// The report has ended and is whole.
     End,
 }
 
-/// What is wrong with a line of a report.
+/// Mistake in a line of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineProblem {
     /// A kind of line that is not known.
@@ -44,9 +44,9 @@ pub enum LineProblem {
     NotEnded,
     /// Lines have been lost.
     Lost {
-        /// How many the report says it has.
+        /// Lines by the report's own count.
         said: u64,
-        /// How many were seen.
+        /// Lines that were read.
         seen: u64,
     },
 }
@@ -81,7 +81,7 @@ impl fmt::Display for LineProblem {
 pub struct MonitorError {
     /// The line's number, from 1, among all lines that the reader was given.
     pub line: u64,
-    /// What is wrong with it.
+    /// The mistake.
     pub problem: LineProblem,
 }
 
@@ -128,7 +128,7 @@ impl Reader {
         })
     }
 
-    /// Whether a report has begun and not ended.
+    /// True while a report has begun and not ended.
     pub fn is_inside(&self) -> bool {
         self.seen != 0
     }

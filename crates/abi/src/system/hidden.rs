@@ -1,4 +1,4 @@
-//! Extensions that a guest is not told of.
+//! Extensions that a guest's device tree does not name.
 
 /// Those that may be hidden: a guest can do without each of them. They are hidden from its device tree and not forbidden, so a guest that uses
 /// them all the same is served as if it had been told.
@@ -62,12 +62,12 @@ impl Hidden {
             .map(|(_, name)| name)
     }
 
-    /// Whether this extension is in it.
+    /// True if this extension is in the set.
     pub fn contains(self, name: &str) -> bool {
         self.names().any(|hidden| hidden == name)
     }
 
-    /// Whether it is empty.
+    /// True if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_named_is_hidden_and_nothing_else() {
+    fn named_extensions_alone_are_hidden() {
         let hidden = Hidden::from_names(" zawrs  sstc ").unwrap();
         assert!(hidden.names().eq(["sstc", "zawrs"]));
         assert!(hidden.contains("zawrs") && !hidden.contains("zba") && !hidden.contains("i"));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn every_extension_has_a_place_of_its_own() {
+    fn extensions_have_different_places() {
         for name in HIDEABLE {
             assert!(Hidden::from_names(name).unwrap().names().eq([name]));
         }

@@ -73,7 +73,7 @@ fn vm(name: &'static str, slots: &[u32]) -> Properties {
     ])
 }
 
-/// The same properties with one changed, or taken away.
+/// Properties with one changed, or taken away.
 fn with(mut properties: Properties, name: &'static str, value: Option<Value>) -> Properties {
     properties.retain(|(other, _)| *other != name);
     properties.extend(value.map(|value| (name, value)));
@@ -269,7 +269,7 @@ fn a_vms_value_comes_before_the_systems() {
 }
 
 #[test]
-fn a_reservation_is_not_shorter_than_a_slice() {
+fn reservations_are_not_below_a_slice() {
     let vms = [vm("first", &[0]), vm("second", &[1])];
     let (problem, told) = refusal(&with(root(), "reservation-limit", number(4999)), &vms);
     assert_eq!(
@@ -283,7 +283,7 @@ fn a_reservation_is_not_shorter_than_a_slice() {
 }
 
 #[test]
-fn each_mistake_is_named_with_its_vm_property_and_value() {
+fn mistakes_name_vm_property_and_value() {
     let cases: Vec<(&'static str, Option<Value>, Problem, &[&str])> = Vec::from([
         (
             names::VCPUS,
@@ -477,7 +477,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_never_panics_and_what_passes_is_in_bounds(
+    fn garbage_never_panics_nor_passes_bounds(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
     ) {
         let ends = rows(OF_SYSTEM).map(|(_, row)| (row.name, ends(row).0[1].clone()));

@@ -117,7 +117,7 @@ impl Clock {
 
 impl TrappedDevice for Clock {
     fn cause(&self) -> ExitCause {
-        ExitCause::MmioClock
+        ExitCause::MmioRtc
     }
 
     fn load(&mut self, access: Access, context: &dyn DeviceContext) -> u64 {

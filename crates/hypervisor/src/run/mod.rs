@@ -216,7 +216,7 @@ fn run_vcpu(
     }
     let (file, generation) = switch::load(system, hart, holders, (vm, vcpu), &mut registers, books);
     if file == 0 {
-        books.count(Event::MemoryFile);
+        books.count(Event::MemoryResidentFile);
     }
     if core::mem::take(&mut registers.waits_for_word)
         && let Some(word) = vcpu.word.lock().take()

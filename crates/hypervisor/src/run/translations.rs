@@ -112,9 +112,9 @@ fn arrive_from_elsewhere(
     let tables = (generation, vcpu.fences.count());
     let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, tables);
     if purge.stale {
-        books.count(Event::TranslationsPurged);
+        books.count(Event::TlbPurged);
     } else if purge.moved {
-        books.count(Event::TranslationsKept);
+        books.count(Event::TlbKept);
         if !trapped {
             registers.trial.has_paid();
         }
@@ -127,13 +127,13 @@ fn arrive_from_elsewhere(
     let fences = &mut HartFences(vm);
     let what = (&vm.table_changes, &vcpu.fences);
     if purge.carry_out_at_arrival(vcpu.id, holders, what, fences) {
-        books.count(Event::TranslationsRenamed);
+        books.count(Event::VmidRenewed);
     }
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
         Watch::Trap => {
             if moved || !was_watched {
-                books.count(Event::FencesArmed);
+                books.count(Event::FenceTrapArmed);
             }
             old | hstatus::VTVM
         }

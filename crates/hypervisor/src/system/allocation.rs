@@ -30,7 +30,10 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
     }
     sources::reassign(system);
     for vcpu in system.vcpus_of(vm.id) {
-        harts::current().accounts.of(vm.id).count(Event::Notified);
+        harts::current()
+            .accounts
+            .of(vm.id)
+            .count(Event::AllocationNotified);
         if let Some(hart) = vcpu.ask(request::NOTIFICATION) {
             system.hart(hart).kick();
         }

@@ -187,7 +187,7 @@ impl Port for InterruptPort<'_> {
     fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32) {
         let books = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
         for _ in 0..messages {
-            books.count(Event::Forwarded);
+            books.count(Event::MsiForwarded);
         }
         books.book_forwarding(self.began.get());
     }

@@ -142,7 +142,7 @@ fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f6
         put(&format!("events.{event}"), Some(*count as f64));
     }
     let count = |event: Counted| events.get(event.name()).copied().unwrap_or_default() as f64;
-    let (fast, general) = (count(Counted::ChainFast), count(Counted::ChainGeneral));
+    let (fast, general) = (count(Counted::RequestFast), count(Counted::RequestGeneral));
     put(
         "fast-translations",
         ratio(Some(fast * 100.0), Some(fast + general)),

@@ -266,10 +266,7 @@ fn commands() {
         ("harts north 1,0", Command::Harts(NORTH, Some(two_harts()))),
         ("spin wopd", Command::Spin(SpinMethod::Wopd)),
         ("wait self-wait", Command::Wait(WaitMethod::SelfWait)),
-        (
-            "tlb-purge one-shot",
-            Command::TlbPurge(TlbPurge::OneShot),
-        ),
+        ("tlb-purge one-shot", Command::TlbPurge(TlbPurge::OneShot)),
         ("ple south 64 0", Command::PauseLoops(SOUTH, 64, 0)),
         ("help", Command::Help),
     ] {

@@ -64,14 +64,14 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
         ) if !user && exit.registers.shadow.is_some() => {
             on_hart(exit).fence(exit.registers, fence);
             advance(exit);
-            (ExitCause::Fence, Next::Resume)
+            (ExitCause::SfenceVma, Next::Resume)
         }
         Instruction::Csr(access)
             if access.csr == SATP && !user && exit.registers.shadow.is_some() =>
         {
             on_hart(exit).access_address_space(exit.registers, access);
             advance(exit);
-            (ExitCause::AddressSpace, Next::Resume)
+            (ExitCause::Satp, Next::Resume)
         }
         Instruction::Fence(Fence {
             kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
@@ -79,13 +79,13 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
         }) if !user && fences_trap(exit) => {
             // The guest makes it again, and it traps no more.
             translations::fenced(exit.hart, exit.registers);
-            (ExitCause::Fence, Next::Resume)
+            (ExitCause::SfenceVma, Next::Resume)
         }
         Instruction::Csr(access) if access.csr == SATP && !user && fences_trap(exit) => {
             if translations::access_address_space(exit.hart, exit.registers, access) {
                 advance(exit);
             }
-            (ExitCause::AddressSpace, Next::Resume)
+            (ExitCause::Satp, Next::Resume)
         }
         Instruction::Csr(access) if COUNTERS.contains(&access.csr) => counter(exit, access, bits),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),

@@ -16,18 +16,18 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     let books = exit.books;
     let count = |event| books.count(event);
     if let Some(before) = exit.registers.spinning.exit(spin) {
-        count(Event::SpinBegun);
+        count(Event::SpinWait);
         let EndedSpin { exits, interrupts } = before;
         if let Some(event) = length(exits) {
             count(event);
         }
         if exits.saturating_sub(interrupts) > 4 {
-            count(Event::SpinsMoreByItself);
+            count(Event::WaitExitsMoreUninterrupted);
         }
     }
     let word = match spin {
         Spin::Over(_) => {
-            count(Event::SpinOver);
+            count(Event::SpinSatisfied);
             return Next::Resume;
         }
         Spin::On(word) => Some(word),
@@ -35,7 +35,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     };
     let position = word.and_then(Word::position);
     if let Some(position) = position {
-        count(Event::TicketKnown);
+        count(Event::TicketDecoded);
         exit.vcpu.position.set(position);
     }
     let holder = word.and_then(|word| machine_holder(exit, word).or_else(|| holder(exit, word)));
@@ -61,12 +61,12 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         Keep::Yes => true,
     };
     if goes_on {
-        count(Event::SpinKept);
+        count(Event::SpinContinued);
         return Next::Resume;
     }
     count(Event::SpinSuspended);
     if holder.is_some_and(|holder| !is_running(exit, holder)) {
-        count(Event::HolderFavoured);
+        count(Event::HolderBoosted);
         let favours = matches!(
             exit.system.spin(),
             SpinMethod::Reservation | SpinMethod::Oracle
@@ -100,11 +100,11 @@ fn spin_on(word: Option<Word>) -> SpinOn {
 fn length(exits: u32) -> Option<Event> {
     Some(match exits {
         0 => return None,
-        1 => Event::SpinsOne,
-        2 => Event::SpinsTwo,
-        3 => Event::SpinsThree,
-        4 => Event::SpinsFour,
-        _ => Event::SpinsMore,
+        1 => Event::WaitExitsOne,
+        2 => Event::WaitExitsTwo,
+        3 => Event::WaitExitsThree,
+        4 => Event::WaitExitsFour,
+        _ => Event::WaitExitsMore,
     })
 }
 

@@ -198,7 +198,7 @@ impl Life {
             Phase::Active if loads => VmState::Loading,
             Phase::Active => VmState::Running,
             Phase::Paused => VmState::Paused,
-            Phase::Ending(..) => VmState::Ending,
+            Phase::Ending(..) => VmState::Stopping,
             Phase::Stopped => VmState::Stopped,
         }
     }

@@ -295,7 +295,7 @@ impl World {
             assert!(self.harts.quiet);
         }
         // 2.
-        if state == VmState::Ending {
+        if state == VmState::Stopping {
             for (index, vcpu) in vcpus() {
                 assert!(vcpu.place == Place::Out || vcpu.place.is_on_a_hart());
                 assert!(vcpu.place == Place::Out || vcpu.stopping);
@@ -307,7 +307,7 @@ impl World {
         }
         // 3.
         if self.stop_wanted {
-            assert!(matches!(state, VmState::Ending | VmState::Stopped));
+            assert!(matches!(state, VmState::Stopping | VmState::Stopped));
         }
         // 4.
         if state == VmState::Loading {
@@ -358,7 +358,7 @@ impl World {
     fn ends(mut self) -> Self {
         let bound = 4 * self.harts.vcpus.len() + usize::from(self.settling);
         for _ in 0..bound {
-            if self.life.state() != VmState::Ending {
+            if self.life.state() != VmState::Stopping {
                 return self;
             }
             let own = self.events().into_iter().find(|event| {
@@ -381,7 +381,7 @@ fn explore(vcpus: usize, on_failure: OnFailure) -> usize {
     let mut queue = VecDeque::from([first]);
     while let Some(world) = queue.pop_front() {
         world.check();
-        if world.life.state() == VmState::Ending {
+        if world.life.state() == VmState::Stopping {
             let end = world.clone().ends();
             assert!(!world.stop_wanted || end.life.state() == VmState::Stopped);
         }

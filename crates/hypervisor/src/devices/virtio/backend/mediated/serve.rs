@@ -57,10 +57,10 @@ impl Mediated {
         }
         self.set_word(register::QUEUE_NOTIFY, number as u32, context);
         if passed.fast != 0 {
-            context.count(Event::ChainFast, passed.fast);
+            context.count(Event::RequestFast, passed.fast);
         }
         if passed.general != 0 {
-            context.count(Event::ChainGeneral, passed.general);
+            context.count(Event::RequestGeneral, passed.general);
         }
     }
 

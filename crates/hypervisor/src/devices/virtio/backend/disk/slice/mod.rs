@@ -214,7 +214,7 @@ impl Slice {
                             return Ok(false);
                         }
                         queue.take();
-                        context.count(Event::ChainGeneral, 1);
+                        context.count(Event::RequestGeneral, 1);
                         if self.rest.is_some() {
                             self.backlog = true;
                             return Ok(false);

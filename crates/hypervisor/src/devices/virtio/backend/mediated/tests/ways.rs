@@ -44,7 +44,8 @@ fn simple_chains_take_the_fast_way() {
             let place = guest.world.place(BUFFERS);
             let expected = [0, 1, 2].map(|number| (place + 0x10 * number, 16, number == 2));
             assert_eq!(buffers, expected);
-            let counts = [Event::ChainFast, Event::ChainGeneral].map(|event| count(&guest, event));
+            let counts =
+                [Event::RequestFast, Event::RequestGeneral].map(|event| count(&guest, event));
             assert_eq!(counts, [fast, !fast].map(u32::from), "{way:?} {indirect}");
         }
     }
@@ -61,7 +62,7 @@ fn other_chains_take_the_general_way() {
     guest.set(QUEUE_NOTIFY, 0);
     assert!(guest.is_broken());
     assert_eq!(guest.world.device_takes(), None);
-    assert_eq!(count(&guest, Event::ChainFast), 0);
+    assert_eq!(count(&guest, Event::RequestFast), 0);
 }
 
 #[test]
