@@ -184,7 +184,7 @@ impl Row {
 }
 
 /// Every key of a scope with its notes, in the order of the table.
-pub fn of(scope: Scope) -> impl Iterator<Item = (&'static Row, &'static Note)> {
+pub fn of(scope: Scope) -> impl Iterator<Item = (&'static Row, &'static Note)> + Clone {
     ROWS.iter()
         .zip(&NOTES)
         .filter(move |(row, _)| row.is_in(scope))
@@ -223,6 +223,12 @@ impl<T> Key<T> {
     /// The row.
     pub const fn row(self) -> &'static Row {
         self.row
+    }
+
+    /// The note.
+    pub fn note(self) -> &'static Note {
+        // Both tables have the same rows.
+        &NOTES[self.place]
     }
 
     /// Name in a file.
