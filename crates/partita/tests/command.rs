@@ -331,7 +331,7 @@ fn a_run_on_the_machine_is_refused_before_it_starts() {
     // More than any host has room for.
     refused(&["--set", "memory=8388608 GiB"], 5, "memory");
     // Somebody else has the disk.
-    let disks = "vm.one.disks=[{ file = \"disk\", keep = true }]";
+    let disks = "vm.one.disks=[{ file = \"disk\", persistent = true }]";
     let holder = fs::File::open(path("disk")).unwrap();
     holder.lock().unwrap();
     refused(&["--set", disks], 5, "in use by another machine");

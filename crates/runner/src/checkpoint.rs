@@ -5,6 +5,7 @@ use crate::computer::{Chosen, ComputerError, Setup};
 use crate::headless::{Limits, Run};
 use crate::run::{Line, Outcome, RunError, check_memory};
 use crate::storms::Storms;
+use abi::keys;
 use machine::checkpoint::{CheckpointError, GearMismatch};
 use machine::monitor::Report;
 use machine::{Machine, Stop};
@@ -163,7 +164,7 @@ pub(crate) fn make_of(
     alone: bool,
     path: &Path,
 ) -> Result<(), CheckpointFailure> {
-    let vms = boot.system.vms.iter().filter(|vm| vm.autostart);
+    let vms = boot.system.vms.iter().filter(|vm| vm.get(keys::AUTOSTART));
     let mut missing: BTreeSet<String> = vms.map(|vm| vm.name.to_string()).collect();
     let begun = Instant::now();
     while !missing.is_empty() {

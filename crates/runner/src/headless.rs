@@ -33,7 +33,7 @@ impl Limits<'_> {
     /// Where a run of `system` is given up: after `timeout` of the host's time, and without that at the system's own limit,
     /// which is machine time and so the same point each time.
     pub fn of(system: &System, timeout: Option<Duration>, clock: Clock) -> Self {
-        let own = system.time_limit.filter(|_| timeout.is_none());
+        let own = system.time_limit().filter(|_| timeout.is_none());
         let nanoseconds = own.map(|own| own.0.saturating_mul(1000));
         Self {
             time: timeout,

@@ -1,5 +1,6 @@
 //! QEMU as the computer that a system runs on.
 
+use abi::keys;
 use abi::system::Slot;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,7 +35,7 @@ pub enum QemuError {
     Old(String),
     /// It has not so many guest interrupt files.
     #[error(
-        "guest-files = {0}: QEMU's board has at most {GUEST_FILES} a hart; lower it, or run on the machine"
+        "guest-interrupt-files = {0}: QEMU's board has at most {GUEST_FILES} a hart; lower it, or run on the machine"
     )]
     GuestFiles(u32),
     /// It has nobody to sit at terminals.
@@ -108,7 +109,9 @@ pub fn arguments(
     boot: Boot<'_>,
     cache: &Cache,
 ) -> Vec<OsString> {
-    let guest_files = system.guest_files.unwrap_or(GUEST_FILES);
+    let guest_files = system
+        .get(keys::GUEST_INTERRUPT_FILES)
+        .unwrap_or(GUEST_FILES);
     let mut arguments = board(guest_files, system.harts.value, system.memory.value);
     let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
     add("-bios", boot.firmware.into());
@@ -200,7 +203,7 @@ fn add_disk(
     // A comma in a name would end it; QEMU wants it doubled.
     let path = disk.file.value.path(cache);
     let path = path.to_string_lossy().replace(',', ",,");
-    let snapshot = if disk.keep { "off" } else { "on" };
+    let snapshot = if disk.persistent { "off" } else { "on" };
     let drive = format!("file={path},format=raw,if=none,id=disk{slot},snapshot={snapshot}");
     add("-drive", drive.into());
     add(

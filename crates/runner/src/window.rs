@@ -10,6 +10,7 @@ use crate::exit_latency::{Passages, Row};
 use crate::headless::{Limits, Run};
 use crate::report::{Report, Work};
 use crate::run::{Line, Outcome, check_memory};
+use abi::keys;
 use machine::checkpoint::CheckpointError;
 use machine::{Machine, Stop};
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ impl Window {
             words.clone().find(|word| *word == WORK)?;
             words.find_map(|word| word.strip_prefix(LENGTH)?.parse().ok())
         };
-        let vms = system.vms.iter().filter(|vm| vm.autostart);
+        let vms = system.vms.iter().filter(|vm| vm.get(keys::AUTOSTART));
         let lengths: Option<Vec<u64>> = vms.map(|vm| length(&vm.command_line)).collect();
         let milliseconds = lengths?.into_iter().min()?;
         // A window that is mostly margin says nothing.
@@ -249,7 +250,7 @@ pub(crate) fn begin(
     window: &Window,
     show: &mut dyn FnMut(&str),
 ) -> Result<u64, CheckpointFailure> {
-    let vms = boot.system.vms.iter().filter(|vm| vm.autostart);
+    let vms = boot.system.vms.iter().filter(|vm| vm.get(keys::AUTOSTART));
     let mut missing: BTreeMap<String, ()> = vms.map(|vm| (vm.name.to_string(), ())).collect();
     let all = missing.len();
     let mut first = None;

@@ -4,6 +4,7 @@ use crate::compare::{self, Comparison, Grid, Variation};
 use crate::drawing::{self, Band, Line, Page};
 use crate::laboratory::Entry;
 use crate::laboratory::verdict::{Answer, Evidence, correction, decide, refusal};
+use abi::keys::{self, Takes};
 use runner::measures;
 use runner::table::Table;
 use serde::Serialize;
@@ -52,12 +53,12 @@ pub fn quantities(over: &Variation) -> Result<Vec<f64>, String> {
 
 /// Returns whether a key of the system file takes a time.
 fn is_time(key: &str) -> bool {
-    ["time-slice", "reservation-limit", "time-limit"].contains(&key)
+    keys::by_path(key).is_some_and(|row| matches!(row.takes, Takes::Time { .. }))
 }
 
 /// Returns whether a key of the system file takes a size.
 fn is_size(key: &str) -> bool {
-    key == "memory" || key.ends_with(".memory") && !key.starts_with("profile.")
+    keys::by_path(key).is_some_and(|row| matches!(row.takes, Takes::Size { .. }))
 }
 
 /// The unit in which a quantity's values are told, if they have one.

@@ -32,6 +32,8 @@ pub enum Value {
     Text(String),
     /// A whole number.
     Integer(i64),
+    /// A whole number that has more than 64 bits.
+    Huge,
     /// True or false.
     Boolean(bool),
     /// A row of values.
@@ -47,7 +49,7 @@ impl Value {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",
-            Self::Integer(_) => "a whole number",
+            Self::Integer(_) | Self::Huge => "a whole number",
             Self::Boolean(_) => "true or false",
             Self::Array(_) => "a list",
             Self::Table(_) => "a table",
@@ -290,8 +292,7 @@ fn read_value(value: &DeValue<'_>) -> Value {
         DeValue::String(text) => Value::Text(text.to_string()),
         DeValue::Integer(number) => {
             let digits = number.as_str().replace('_', "");
-            i64::from_str_radix(&digits, number.radix())
-                .map_or(Value::Other("a number that is too large"), Value::Integer)
+            i64::from_str_radix(&digits, number.radix()).map_or(Value::Huge, Value::Integer)
         }
         DeValue::Boolean(value) => Value::Boolean(*value),
         DeValue::Array(items) => Value::Array(items.iter().map(read_node).collect()),

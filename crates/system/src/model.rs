@@ -3,18 +3,14 @@
 use crate::cache::Cache;
 use crate::document::Origin;
 use crate::host::{Date, HostNetwork};
-use abi::system::{
-    Allocation, Hidden, Io, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
-    Queue, RemoteFences, Scheduling, SpinMethod, Translations, VmName, VmTranslation, WaitMethod,
-    WhenIdle,
-};
+use crate::settings::Settings;
+use abi::keys::{self, Key, Value};
+use abi::system::{Allocation, Hidden, Io, Placement, VmName};
 use quantity::{Bytes, Duration};
 use std::path::PathBuf;
 
 /// virtio-mmio slots of QEMU's virt board.
-pub const BOARD_SLOTS: usize = 8;
-/// Guest interrupt files that a hart has at most (AIA, hgeie): QEMU has fewer.
-pub const BOARD_GUEST_FILES: u32 = 63;
+pub const BOARD_SLOTS: usize = abi::system::MAX_BOARD_SLOTS;
 /// Harts of QEMU's virt board that one hart set can name.
 pub const BOARD_HARTS: u32 = abi::system::MAX_HARTS;
 
@@ -55,7 +51,7 @@ pub struct Disk {
     /// The image, in QEMU's raw form.
     pub file: Located<FileName>,
     /// Whether what the guest writes stays. Otherwise each run starts from the same image.
-    pub keep: bool,
+    pub persistent: bool,
     /// The virtio-mmio slot, if the system file names one.
     pub slot: Option<Located<u8>>,
     /// How it is reached, where that is not as the VM says.
@@ -79,7 +75,7 @@ pub struct Slice {
     /// The disk's name.
     pub of: Located<String>,
     /// Where on it the slice begins, a multiple of 512 bytes.
-    pub first: Located<Bytes>,
+    pub offset: Located<Bytes>,
     /// How long it is, a multiple of 512 bytes; to the disk's end without it.
     pub size: Option<Located<Bytes>>,
     /// Whether the guest may not write.
@@ -118,12 +114,6 @@ pub struct Vm {
     pub vcpus: Located<u32>,
     /// Size of its memory.
     pub memory: Located<Bytes>,
-    /// How that memory lies in the host's.
-    pub placement: Located<Placement>,
-    /// By which tables its guest is translated.
-    pub translation: Located<VmTranslation>,
-    /// How its devices are reached.
-    pub io: Located<Io>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
     /// The kernel, in the form of an RISC-V Linux `Image`.
@@ -140,52 +130,53 @@ pub struct Vm {
     pub network: Vec<Card>,
     /// The switches of which it has a port.
     pub ports: Vec<Located<String>>,
-    /// Whether it has a source of random numbers.
-    pub rng: bool,
-    /// Whether it has a balloon, and where that is written.
-    pub balloon: Option<Origin>,
     /// Its terminals, with what the users at them do.
     pub terminals: Option<Habits>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
-    /// When its pause loops exit, where that is not as the system says.
-    pub pause_loops: PauseLoops,
-    /// Which harts may run its vCPUs, where that is not as the system says.
-    pub scheduling: Option<Located<Scheduling>>,
-    /// Whether it starts with the hypervisor.
-    pub autostart: bool,
-    /// What happens when it fails.
-    pub on_failure: OnFailure,
+    /// The values of its other keys.
+    pub settings: Settings,
 }
 
 impl Vm {
+    /// Value of a key of the VM's own.
+    pub fn get<T: Value>(&self, key: Key<T>) -> T {
+        self.settings.get(key)
+    }
+
+    /// Place of a key's value in the text, or of the VM's table where it is not given.
+    pub fn origin_of<T>(&self, key: Key<T>) -> &Origin {
+        self.settings.origin(key).unwrap_or(&self.origin)
+    }
+
     /// Whether its guest drives a device of the computer itself, which reaches memory past the hypervisor.
     #[must_use]
     pub fn drives_devices(&self) -> bool {
-        let others = self.rng || self.terminals.is_some();
+        let others = self.get(keys::RNG) || self.terminals.is_some();
         let disks = (0..self.disks.len()).map(|number| self.io_of_disk(number));
         let cards = (0..self.network.len()).map(|number| self.io_of_card(number));
-        others && self.io.value == Io::Direct || disks.chain(cards).any(|io| io == Io::Direct)
+        others && self.get(keys::IO) == Io::Direct || disks.chain(cards).any(|io| io == Io::Direct)
     }
 
     /// How its network card with this number is reached.
     #[must_use]
     pub fn io_of_card(&self, number: usize) -> Io {
         let io = self.network.get(number).and_then(|card| card.io.as_ref());
-        io.map_or(self.io.value, |io| io.value)
+        io.map_or_else(|| self.get(keys::IO), |io| io.value)
     }
 
     /// How its disk with this number is reached.
     #[must_use]
     pub fn io_of_disk(&self, number: usize) -> Io {
         let disk = self.disks.get(number);
-        disk.and_then(|disk| disk.io).unwrap_or(self.io.value)
+        let io = disk.and_then(|disk| disk.io);
+        io.unwrap_or_else(|| self.get(keys::IO))
     }
 
     /// Whether a device that is reached so is to use other addresses than the guest does, and so offers `VIRTIO_F_ACCESS_PLATFORM`.
     #[must_use]
     pub fn tells_addresses(&self, io: Io) -> bool {
-        self.placement.value != Placement::Real && io == Io::Direct
+        self.get(keys::PLACEMENT) != Placement::Real && io == Io::Direct
     }
 }
 
@@ -207,32 +198,8 @@ pub struct System {
     pub harts: Located<u32>,
     /// Size of the host's memory.
     pub memory: Located<Bytes>,
-    /// Guest interrupt files a hart; without it, as many as the computer has.
-    pub guest_files: Option<u32>,
-    /// Longest time that a vCPU keeps a hart while another waits for it; without it, by the hart's speed.
-    pub time_slice: Option<Duration>,
-    /// What happens when a vCPU spins.
-    pub spin: SpinMethod,
-    /// What happens when a vCPU waits for an interrupt.
-    pub wait: WaitMethod,
-    /// When vCPUs go to other harts.
-    pub migration: Located<Migration>,
-    /// How many schedulers share the harts.
-    pub queue: Queue,
-    /// Which harts may run a vCPU.
-    pub scheduling: Scheduling,
-    /// When a hart drops cached translations of a vCPU.
-    pub translations: Located<Translations>,
-    /// How it does.
-    pub purge: Purging,
-    /// What fences drop that guests ask for on other vCPUs.
-    pub remote_fences: RemoteFences,
-    /// What the file says of the policies' parameters.
-    pub parameters: Parameters,
-    /// What happens when the last VM that runs ends.
-    pub when_idle: WhenIdle,
-    /// When a run is given up: machine time on the machine, the host's on QEMU.
-    pub time_limit: Option<Duration>,
+    /// The values of its other keys, those of `[experiment]` among them.
+    pub settings: Settings,
     /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.
     pub console: Option<String>,
     /// The hour of the day when the computer is switched on.
@@ -248,6 +215,16 @@ pub struct System {
 }
 
 impl System {
+    /// Value of a key of the system's.
+    pub fn get<T: Value>(&self, key: Key<T>) -> T {
+        self.settings.get(key)
+    }
+
+    /// Time after which a run is given up.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.get(keys::TIME_LIMIT).map(Duration)
+    }
+
     /// What a run takes from the host, so that it cannot be repeated; for people.
     pub fn from_host(&self) -> Vec<String> {
         let date = (self.date == Date::Host).then(|| String::from("the hour of the day"));

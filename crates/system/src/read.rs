@@ -8,16 +8,11 @@ mod vm;
 use super::document::{Document, Node, Origin, Value};
 use super::section::Section;
 use super::{
-    BOARD_GUEST_FILES, BOARD_HARTS, Bytes, Date, Duration, Forward, HostNetwork, Located, Mistakes,
-    Problem, System, Vm, verify,
+    BOARD_HARTS, Bytes, Date, Duration, Forward, HostNetwork, Located, Mistakes, Problem, Settings,
+    System, Vm, verify,
 };
-use abi::system::{
-    AFFINITY, COST, Costs, Migration, Parameters, Purging, Queue, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, RemoteFences, SELF_WAIT_BUDGET, Scheduling,
-    SpinMethod, TIME_SLICE_US, Translations, WaitMethod, WhenIdle,
-};
-pub use loops::PausePreset;
-pub use vm::MOST_TERMINALS;
+use abi::keys::{self, Scope};
+use abi::system::{MAX_VMS, RESERVED_NAME};
 use vm::read_vm;
 
 impl System {
@@ -33,78 +28,23 @@ impl System {
 /// Reads a whole system.
 fn read(document: &Document) -> Result<System, Mistakes> {
     let origin = Origin::File(0..0);
-    let mut root = Section::new(document, document.root(), String::new(), origin.clone());
-
-    let harts = root.required("harts", "4").and_then(|node| {
-        let value = root.integer(node, "harts", 1..=BOARD_HARTS)?;
-        Some(Located {
-            value,
-            origin: node.origin.clone(),
-        })
-    });
-    let memory = root.size("memory", "2 GiB");
-    let guest_files = root.optional("guest-files");
-    let guest_files =
-        guest_files.and_then(|node| root.integer(node, "guest-files", 0..=BOARD_GUEST_FILES));
-    let slice = u64::from(*TIME_SLICE_US.start())..=u64::from(*TIME_SLICE_US.end());
-    let time_slice = root.duration("time-slice", slice);
-    let spin = root.word(
-        "spin",
-        SpinMethod::ALL,
-        SpinMethod::name,
-        SpinMethod::Reservation,
+    let table = document.root();
+    let mut root = Section::new(
+        document,
+        table,
+        String::new(),
+        origin.clone(),
+        Scope::System,
     );
-    let wait = root.word(
-        "wait",
-        WaitMethod::ALL,
-        WaitMethod::name,
-        WaitMethod::SelfWait,
-    );
-    let written = root.table.get("migration");
-    let migration = Located {
-        value: root.word(
-            "migration",
-            Migration::ALL,
-            Migration::name,
-            Migration::AsNeeded,
-        ),
-        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
-    };
-    let queue = root.word("queue", Queue::ALL, Queue::name, Queue::Single);
-    let scheduling = root.word(
-        "scheduling",
-        Scheduling::ALL,
-        Scheduling::name,
-        Scheduling::Floating,
-    );
-    let written = root.table.get("translations");
-    let translations = Located {
-        value: root.word(
-            "translations",
-            Translations::ALL,
-            Translations::name,
-            Translations::LastHost,
-        ),
-        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
-    };
-    let purge = root.word("purge", Purging::ALL, Purging::name, Purging::Fence);
-    let remote_fences = root.word(
-        "remote-fences",
-        RemoteFences::ALL,
-        RemoteFences::name,
-        RemoteFences::Precise,
-    );
-    let parameters = read_parameters(&mut root, time_slice);
-    let when_idle = root.word(
-        "when-idle",
-        WhenIdle::ALL,
-        WhenIdle::name,
-        WhenIdle::PowerOffAfterAll,
-    );
-    let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
-    let console = root.optional("console");
-    let console = console.and_then(|node| Some((node, root.text(node, "console", "partita")?)));
-
+    let harts = required(&mut root);
+    let memory = root.size(keys::MEMORY);
+    let mut settings = root.settings();
+    if let Some(mut experiment) = root.table_of(keys::EXPERIMENT) {
+        settings.extend(read_experiment(&mut experiment));
+        root.problems.extend(experiment.finish());
+    }
+    check_reservation_limit(&mut root, &settings);
+    let console = root.text_of(keys::CONSOLE);
     let date = read_date(&mut root);
     let host = read_host(&mut root);
 
@@ -112,44 +52,25 @@ fn read(document: &Document) -> Result<System, Mistakes> {
     let switches = switches::read_switches(&mut root);
     let mut vms = Vec::new();
     let mut vm_problems = Vec::new();
-    match root.required("vm", "..., one table [vm.NAME] for each virtual machine") {
-        Some(Node {
-            value: Value::Table(table),
-            ..
-        }) => {
-            for (name, origin, node) in table.iter() {
-                let Value::Table(vm_table) = &node.value else {
-                    root.wrong_kind(node, &format!("vm.{name}"), "a table", "{ vcpus = 1 }");
-                    continue;
-                };
-                let origin = match &node.origin {
-                    Origin::File(range) if range.start < origin.position() => origin.clone(),
-                    _ => node.origin.clone(),
-                };
-                let section =
-                    Section::new(document, vm_table, format!("vm.{name}."), origin.clone());
-                let (mut vm, problems) = read_vm(section, name, origin);
-                if let Some(vm) = &mut vm {
-                    vm_problems.extend(switches::divide(vm, &switches, document));
-                }
-                vms.extend(vm);
-                vm_problems.extend(problems);
-            }
-            let many = table.iter().count();
-            if many == 0 || many > abi::system::MAX_VMS {
-                let most = abi::system::MAX_VMS;
-                let message = format!("there are {many} VMs");
-                root.problems.push(Problem::new(
-                    document,
-                    &origin,
-                    "vm",
-                    message,
-                    format!("describe 1 to {most}, each in a table [vm.NAME]"),
-                ));
-            }
+    let tables = root.named_tables(keys::VMS);
+    if let Some(Node {
+        value: Value::Table(table),
+        ..
+    }) = root.table.get(keys::VMS.name())
+        && !(1..=MAX_VMS).contains(&table.iter().count())
+    {
+        let message = format!("there are {} VMs", table.iter().count());
+        let remedy = format!("describe 1 to {MAX_VMS}, each in a table [vm.NAME]");
+        let problem = Problem::new(document, &origin, "vm", message, remedy);
+        root.problems.push(problem);
+    }
+    for (name, section) in tables {
+        let (mut vm, problems) = read_vm(section, name);
+        if let Some(vm) = &mut vm {
+            vm_problems.extend(switches::divide(vm, &switches, document));
         }
-        Some(node) => root.wrong_kind(node, "vm", "a table", "{ NAME = { vcpus = 1 } }"),
-        None => {}
+        vms.extend(vm);
+        vm_problems.extend(problems);
     }
 
     if let Some((node, name)) = console
@@ -160,7 +81,7 @@ fn read(document: &Document) -> Result<System, Mistakes> {
         let remedy = format!("name one of the VMs, or {RESERVED_NAME} for the operator's prompt");
         root.report(node, "console", String::from("no VM has this name"), remedy);
     }
-    if let Some(node) = root.table.get("host-network")
+    if let Some(node) = root.table.get(keys::HOST_NETWORK.name())
         && let Some(host) = &host
         && vm_problems.is_empty()
         && !vms.iter().any(|vm: &Vm| {
@@ -202,19 +123,7 @@ fn read(document: &Document) -> Result<System, Mistakes> {
     let system = System {
         harts,
         memory,
-        guest_files,
-        time_slice,
-        spin,
-        wait,
-        migration,
-        queue,
-        scheduling,
-        translations,
-        purge,
-        remote_fences,
-        parameters,
-        when_idle,
-        time_limit,
+        settings,
         console: console.map(|(_, name)| String::from(name)),
         // What is on the host's network wants to know what time it is there.
         date: date.unwrap_or(if host.is_some() {
@@ -236,9 +145,24 @@ fn read(document: &Document) -> Result<System, Mistakes> {
     Ok(system)
 }
 
+/// The number of harts.
+fn required(root: &mut Section<'_>) -> Option<Located<u32>> {
+    let node = root.node(keys::HARTS)?;
+    let key = keys::HARTS;
+    let value = root.number(node, key)?;
+    let origin = node.origin.clone();
+    Some(Located { value, origin })
+}
+
+/// `[experiment]`, of the system or of a VM.
+fn read_experiment(section: &mut Section<'_>) -> Settings {
+    let mut settings = section.settings();
+    loops::complete(section, &mut settings);
+    settings
+}
+
 fn read_date(root: &mut Section<'_>) -> Option<Date> {
-    let node = root.optional("date")?;
-    let text = root.text(node, "date", "host")?;
+    let (node, text) = root.text_of(keys::DATE)?;
     let date = Date::parse(text);
     if date.is_none() {
         let remedy =
@@ -254,12 +178,9 @@ fn read_date(root: &mut Section<'_>) -> Option<Date> {
 }
 
 fn read_host(root: &mut Section<'_>) -> Option<HostNetwork> {
-    let network = root.optional("host-network");
-    let forward = root.optional("forward");
+    let network = root.text_of(keys::HOST_NETWORK);
     let mut forwards = Vec::new();
-    if let Some(node) = forward
-        && let Some(text) = root.text(node, "forward", "2222:22")
-    {
+    if let Some((node, text)) = root.text_of(keys::FORWARD) {
         for word in text.split_whitespace() {
             match Forward::parse(word) {
                 Some(forward) => forwards.push(forward),
@@ -270,7 +191,7 @@ fn read_host(root: &mut Section<'_>) -> Option<HostNetwork> {
                 }
             }
         }
-        if network.is_none() {
+        if root.table.get(keys::HOST_NETWORK.name()).is_none() {
             let remedy = String::from("say which with host-network = \"NAME\"");
             root.report(
                 node,
@@ -280,48 +201,25 @@ fn read_host(root: &mut Section<'_>) -> Option<HostNetwork> {
             );
         }
     }
-    let network = root.text(network?, "host-network", "lan")?;
+    let (_, network) = network?;
     Some(HostNetwork {
         network: String::from(network),
         forwards,
     })
 }
 
-/// Reads the policies' parameters. None needs the policy that it belongs to: policies are chosen while a system runs, too.
-fn read_parameters(root: &mut Section<'_>, time_slice: Option<Duration>) -> Parameters {
-    let mut integer = |key, range| {
-        let node = root.optional(key)?;
-        root.integer(node, key, range)
-    };
-    Parameters {
-        affinity: integer("affinity", AFFINITY),
-        self_wait_budget: integer("self-wait-budget", SELF_WAIT_BUDGET),
-        round: integer("round", ROUND),
-        relaxed_terms: integer("relaxed-terms", RELAXED_TERMS),
-        costs: Costs {
-            host_interrupt: integer("host-interrupt-cost", COST),
-            futile_pass: integer("futile-pass-cost", COST),
-            dispatch: integer("dispatch-cost", COST),
-            mode_change: integer("mode-change-cost", COST),
-        },
-        reservation_limit_us: read_reservation_limit(root, time_slice),
-        pause_loops: loops::read_pause_loops(root),
-    }
-}
-
 /// A wait for a word is not given up before a slice would have been over.
-fn read_reservation_limit(root: &mut Section<'_>, time_slice: Option<Duration>) -> Option<u32> {
-    let key = "reservation-limit";
-    let (low, high) = (*RESERVATION_LIMIT_US.start(), *RESERVATION_LIMIT_US.end());
-    let limit = root.duration(key, u64::from(low)..=u64::from(high))?;
-    if let Some(time_slice) = time_slice
-        && limit.0 < time_slice.0
+fn check_reservation_limit(root: &mut Section<'_>, settings: &Settings) {
+    let key = keys::RESERVATION_LIMIT;
+    let (Some(limit), Some(slice)) = (settings.given(key), settings.get(keys::TIME_SLICE)) else {
+        return;
+    };
+    if limit < slice
+        && let Some(node) = root.table.get(key.name())
     {
-        let node = root.table.get(key)?;
-        let message = format!("it is below the time slice, {time_slice}");
-        let high = Duration(high.into());
-        let remedy = format!("use {time_slice} to {high}, or a shorter time-slice");
-        root.report(node, key, message, remedy);
+        let (slice, high) = (Duration(slice.into()), Duration(*key.limits().end()));
+        let message = format!("it is below the time slice, {slice}");
+        let remedy = format!("use {slice} to {high}, or a shorter time-slice");
+        root.report(node, key.name(), message, remedy);
     }
-    u32::try_from(limit.0).ok()
 }

@@ -1,7 +1,8 @@
 //! System files good and bad.
 
 use super::*;
-use abi::system::{Allocation, OnFailure, Parameters, SpinMethod, WaitMethod};
+use abi::keys;
+use abi::system::{Allocation, OnFailure, SpinMethod, WaitMethod};
 use std::path::Path;
 
 mod fits;
@@ -12,7 +13,7 @@ mod switches;
 const GOOD: &str = r#"
 harts = 4
 memory = "2 GiB"
-guest-files = 3
+guest-interrupt-files = 3
 time-slice = "2 ms"
 spin = "rslp"
 wait = "host-interrupt"
@@ -77,15 +78,11 @@ fn a_system_is_read_whole() {
         (system.harts.value, system.memory.value),
         (4, Bytes(2 << 30))
     );
-    assert_eq!(
-        (system.guest_files, system.time_slice),
-        (Some(3), Some(Duration(2000)))
-    );
-    assert_eq!(
-        (system.spin, system.wait),
-        (SpinMethod::Rslp, WaitMethod::HostInterrupt)
-    );
-    assert_eq!(system.time_limit, Some(Duration(120_000_000)));
+    assert_eq!(system.get(keys::GUEST_INTERRUPT_FILES), Some(3));
+    assert_eq!(system.get(keys::TIME_SLICE), Some(2000));
+    assert_eq!(system.get(keys::SPIN), SpinMethod::Rslp);
+    assert_eq!(system.get(keys::WAIT), WaitMethod::HostInterrupt);
+    assert_eq!(system.time_limit(), Some(Duration(120_000_000)));
     assert_eq!(system.console.as_deref(), Some("web"));
     assert_eq!(
         read(GOOD, &["console=partita"]).unwrap().console.as_deref(),
@@ -108,12 +105,12 @@ fn a_system_is_read_whole() {
         web.kernel.value,
         FileName::Built(String::from("debian/kernel"))
     );
-    assert_eq!((web.autostart, control.autostart), (true, false));
+    assert!(web.get(keys::AUTOSTART) && !control.get(keys::AUTOSTART));
     let Allocation::Dedicated { harts } = control.allocation.value else {
         panic!("shared")
     };
     assert_eq!(harts.mask(), 0b1100);
-    assert_eq!(control.on_failure, OnFailure::Restart);
+    assert_eq!(control.get(keys::ON_FAILURE), OnFailure::Restart);
     assert_eq!((verify::devices(web), verify::devices(control)), (2, 2));
 }
 
@@ -130,19 +127,21 @@ fn changes_of_the_command_line_win() {
         system.vms[0].allocation.value,
         Allocation::Shared { share: 70 }
     );
-    assert_eq!(
-        (system.time_slice, system.harts.value),
-        (Some(Duration(1000)), 8)
-    );
-    assert!(!system.vms[0].autostart);
+    assert_eq!(system.get(keys::TIME_SLICE), Some(1000));
+    assert_eq!(system.harts.value, 8);
+    assert!(!system.vms[0].get(keys::AUTOSTART));
 }
 
 #[test]
 fn mistakes_name_place_key_value_and_remedy() {
     mistake(
         GOOD,
-        &["guest-files=64"],
-        &["--set guest-files=64", "guest-files = 64", "0 to 63"],
+        &["guest-interrupt-files=64"],
+        &[
+            "--set guest-interrupt-files=64",
+            "guest-interrupt-files = 64",
+            "0 to 63",
+        ],
     );
     mistake(
         GOOD,
@@ -193,15 +192,15 @@ fn mistakes_name_place_key_value_and_remedy() {
         GOOD,
         &[
             "vm.web.io=general",
-            "vm.web.terminals={ count = 1, transactions = 1, think = \"1 ms\" }",
+            "vm.web.terminals={ count = 1, transactions = 1, think-time = \"1 ms\" }",
         ],
         &["vm.web.io", "general", "leave away the terminals"],
     );
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
         GOOD,
-        &["migration=often"],
-        &["migration", "often", "as-needed, always"],
+        &["experiment.migration=often"],
+        &["experiment.migration", "often", "as-needed, always"],
     );
     mistake(
         GOOD,
@@ -244,6 +243,66 @@ fn every_mistake_is_reported_in_order() {
             "{found:?} does not begin with {key:?}"
         );
     }
+}
+
+#[test]
+fn huge_numbers_are_told_their_limits() {
+    mistake(
+        GOOD,
+        &["harts=99999999999999999999"],
+        &[
+            "harts = 99999999999999999999",
+            "out of range",
+            "use 1 to 64",
+        ],
+    );
+    mistake(
+        GOOD,
+        &["harts=4.5"],
+        &["a whole number, 1 to 64", "harts = 4"],
+    );
+}
+
+#[test]
+fn renamed_keys_are_refused_with_the_new_name() {
+    for (change, words) in [
+        (
+            "guest-files=3",
+            &[
+                "guest-interrupt-files now",
+                "write it as guest-interrupt-files",
+            ][..],
+        ),
+        ("queue=sharded", &["run-queue now", "sharded is per-hart"]),
+        (
+            "run-queue=sharded",
+            &["write it as run-queue = \"per-hart\""],
+        ),
+        (
+            "scheduling=fixed",
+            &["fixed has another name", "scheduling = \"pinned\""],
+        ),
+        (
+            "relaxed-terms=0",
+            &[
+                "experiment.trap-waits now",
+                "below [experiment]",
+                "0 is true, 1 is false",
+            ],
+        ),
+        ("round=8", &["round = 8", "--set experiment.round=..."]),
+        ("experiment.relaxed-terms=0", &["experiment.trap-waits now"]),
+        ("vm.web.ple-window=0", &["vm.web.experiment.ple-window now"]),
+        (
+            "vm.web.disks=[{ file = \"image:debian/disk\", keep = true }]",
+            &["vm.web.disks[0].persistent now"],
+        ),
+    ] {
+        let words = [&["--set ", change.split_once('=').unwrap().0][..], words].concat();
+        mistake(GOOD, &[change], &words[1..]);
+    }
+    let text = format!("affinity = 0\n{GOOD}");
+    mistake(&text, &[], &["a.toml:1: affinity", "below [experiment]"]);
 }
 
 #[test]
@@ -292,17 +351,9 @@ fn messages_name_what_is_there() {
         &["vm.web.kernel=\"a\\u0000b\""],
         &["vm.web.kernel", "zero byte"],
     );
-    mistake(
-        GOOD,
-        &["memory=much"],
-        &["\"much\" does not say how much memory", "2 GiB"],
-    );
+    mistake(GOOD, &["memory=much"], &["\"much\" is no size", "2 GiB"]);
     mistake(GOOD, &["time-slice=5"], &["time-slice"]);
-    mistake(
-        GOOD,
-        &["time-slice=\"5\""],
-        &["\"5\" does not say how long", "5 ms"],
-    );
+    mistake(GOOD, &["time-slice=\"5\""], &["\"5\" is no time", "2 ms"]);
     // A control character is shown and not obeyed.
     let found = mistakes(
         &GOOD
@@ -320,7 +371,7 @@ fn messages_name_what_is_there() {
 #[test]
 fn terminals_are_read_with_what_their_users_do() {
     let with = |terminals: &str| vec![format!("vm.web.terminals={terminals}")];
-    let change = with(r#"{ count = 3, transactions = 20, think = "200 ms" }"#);
+    let change = with(r#"{ count = 3, transactions = 20, think-time = "200 ms" }"#);
     let system = read(GOOD, &[&change[0]]).unwrap();
     let habits = system.vm("web").and_then(|vm| vm.terminals).unwrap();
     assert_eq!((habits.count, habits.transactions), (3, 20));
@@ -328,16 +379,16 @@ fn terminals_are_read_with_what_their_users_do() {
     let cases = [
         ("4", "a table"),
         (
-            r#"{ count = 8, transactions = 20, think = "1 s" }"#,
+            r#"{ count = 8, transactions = 20, think-time = "1 s" }"#,
             "1 to 7",
         ),
         (
-            r#"{ count = 1, transactions = 20, think = "0 s" }"#,
+            r#"{ count = 1, transactions = 20, think-time = "0 s" }"#,
             "out of range",
         ),
-        (r#"{ count = 1, think = "1 s" }"#, "it must be given"),
+        (r#"{ count = 1, think-time = "1 s" }"#, "it must be given"),
         (
-            r#"{ count = 1, transactions = 1, think = "1 s", users = 3 }"#,
+            r#"{ count = 1, transactions = 1, think-time = "1 s", users = 3 }"#,
             "no such key",
         ),
     ];

@@ -5,9 +5,10 @@ mod switches;
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::memory::{free_memory, place};
+use abi::keys;
 use abi::system::{
-    Allocation, HartSet, Io, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, Migration, Placement, Queue,
-    SHADOW_BYTES, Scheduling, Translations, VmTranslation,
+    Allocation, HartSet, Io, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, Migration, Placement, RunQueue,
+    SHADOW_BYTES, Scheduling, TlbPurge, VmTranslation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
         vcpus(document, system, &mut problems);
     }
     scheduling(document, system, &mut problems);
-    simulated(document, system, &mut problems);
+    mediated(document, system, &mut problems);
     paged(document, system, &mut problems);
     balloons(document, system, &mut problems);
     slots(document, system, &mut problems);
@@ -34,7 +35,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
 
 /// A device of the computer's finds no memory whose pages lie anywhere and come when the guest touches them.
 fn paged(document: &Document, system: &System, problems: &mut Vec<Problem>) {
-    let is_paged = |vm: &&Vm| vm.placement.value == Placement::Paged;
+    let is_paged = |vm: &&Vm| vm.get(keys::PLACEMENT) == Placement::Paged;
     for vm in system
         .vms
         .iter()
@@ -45,8 +46,14 @@ fn paged(document: &Document, system: &System, problems: &mut Vec<Problem>) {
         let message = "the VM drives a device of the computer itself, which does not find memory in single pages";
         let remedy = "use io = \"general\" for all of its devices, or placement = \"resident\"";
         problems.push(
-            Problem::new(document, &vm.placement.origin, path, message, remedy)
-                .with_value(vm.placement.value.name()),
+            Problem::new(
+                document,
+                vm.origin_of(keys::PLACEMENT),
+                path,
+                message,
+                remedy,
+            )
+            .with_value(vm.get(keys::PLACEMENT).name()),
         );
     }
 }
@@ -54,10 +61,10 @@ fn paged(document: &Document, system: &System, problems: &mut Vec<Problem>) {
 /// A guest gives pages back that come when they are touched, and no others.
 fn balloons(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     for vm in &system.vms {
-        let Some(origin) = &vm.balloon else { continue };
-        if vm.placement.value == Placement::Paged {
+        if !vm.get(keys::BALLOON) || vm.get(keys::PLACEMENT) == Placement::Paged {
             continue;
         }
+        let origin = vm.origin_of(keys::BALLOON);
         let key = format!("vm.{}.balloon", vm.name);
         let message = "the VM's memory lies in one piece, of which no page goes";
         let remedy = "use placement = \"paged\", or take the balloon away";
@@ -65,27 +72,27 @@ fn balloons(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Terminals have more queues than a simulated device.
-fn simulated(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+/// Terminals have more queues than a mediated device.
+fn mediated(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     for vm in &system.vms {
-        if vm.io.value == Io::Direct || vm.terminals.is_none() {
+        if vm.get(keys::IO) == Io::Direct || vm.terminals.is_none() {
             continue;
         }
         let key = format!("vm.{}.io", vm.name);
-        let message = "the VM has terminals, which are not simulated";
+        let message = "the VM has terminals, which the hypervisor does not mediate";
         let remedy = "use io = \"direct\", or leave away the terminals";
         problems.push(
-            Problem::new(document, &vm.io.origin, key, message, remedy)
-                .with_value(vm.io.value.name()),
+            Problem::new(document, vm.origin_of(keys::IO), key, message, remedy)
+                .with_value(vm.get(keys::IO).name()),
         );
     }
 }
 
 /// All VMs together have no more vCPUs than the hypervisor keeps, and than its schedulers serve.
 fn vcpus(document: &Document, system: &System, problems: &mut Vec<Problem>) {
-    let schedulers = match system.queue {
-        Queue::Single => 1,
-        Queue::Sharded => system.harts.value as usize,
+    let schedulers = match system.get(keys::RUN_QUEUE) {
+        RunQueue::Global => 1,
+        RunQueue::PerHart => system.harts.value as usize,
     };
     let most = MAX_VCPUS.min(schedulers.saturating_mul(MAX_VCPUS_OF_A_SCHEDULER));
     let mut many = 0;
@@ -95,10 +102,10 @@ fn vcpus(document: &Document, system: &System, problems: &mut Vec<Problem>) {
             let origin = &vm.vcpus.origin;
             let key = format!("vm.{}.vcpus", vm.name);
             let message = format!("the VMs up to this one have {many} vCPUs together");
-            let remedy = match system.queue {
-                Queue::Single if schedulers < system.harts.value as usize => format!(
-                    "give them {most} at most, or use queue = \"{}\"",
-                    Queue::Sharded
+            let remedy = match system.get(keys::RUN_QUEUE) {
+                RunQueue::Global if schedulers < system.harts.value as usize => format!(
+                    "give them {most} at most, or use run-queue = \"{}\"",
+                    RunQueue::PerHart
                 ),
                 _ => format!("give them {most} at most"),
             };
@@ -172,47 +179,53 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
 
 /// Whether the vCPUs of a VM may go to other harts, where there are any that are shared.
 fn floats(system: &System, vm: &Vm) -> bool {
-    let own = vm.scheduling.as_ref().map(|scheduling| scheduling.value);
+    let own = vm.settings.given(keys::SCHEDULING);
     matches!(vm.allocation.value, Allocation::Shared { .. })
-        && own.unwrap_or(system.scheduling) == Scheduling::Floating
+        && own.unwrap_or_else(|| system.get(keys::SCHEDULING)) == Scheduling::Floating
 }
 
 /// Whether vCPUs that are to move at every dispatch have two harts, of the `left` that are shared, to move between.
 fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    let floating =
-        system.scheduling == Scheduling::Floating && system.vms.iter().any(|vm| floats(system, vm));
-    if system.migration.value != Migration::Always || left > 1 && floating {
+    let is_floating = system.get(keys::SCHEDULING) == Scheduling::Floating;
+    let floating = is_floating && system.vms.iter().any(|vm| floats(system, vm));
+    let value = system.get(keys::MIGRATION);
+    let Some(origin) = system.settings.origin(keys::MIGRATION) else {
+        return;
+    };
+    if value != Migration::Always || left > 1 && floating {
         return;
     }
-    let origin = &system.migration.origin;
     let message = match left > 1 {
-        true => String::from("scheduling is fixed, so that no vCPU can go to another hart"),
+        true => String::from("scheduling is pinned, so that no vCPU can go to another hart"),
         false => format!("{left} of the harts is shared, so that no vCPU can go to another"),
     };
-    let remedy = "share two harts at least, or leave migration away: always is for tests";
-    let value = system.migration.value.name();
-    problems.push(Problem::new(document, origin, "migration", message, remedy).with_value(value));
+    let remedy = "share at least two harts, or leave migration out: `always` is for tests";
+    let key = "experiment.migration";
+    problems.push(Problem::new(document, origin, key, message, remedy).with_value(value.name()));
 }
 
 /// Whether translations that are never dropped belong to vCPUs that never go to another hart.
 fn translations(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    if system.translations.value != Translations::Keep || left < 2 {
+    let rule = system.get(keys::TLB_PURGE);
+    let Some(origin) = system.settings.origin(keys::TLB_PURGE) else {
+        return;
+    };
+    if rule != TlbPurge::Keep || left < 2 {
         return;
     }
-    let value = system.translations.value.name();
     if let Some(vm) = system.vms.iter().find(|vm| floats(system, vm)) {
-        let (origin, value) = match &vm.scheduling {
-            Some(own) => (&own.origin, own.value.name()),
-            None => (&system.translations.origin, value),
-        };
-        let key = match vm.scheduling {
-            Some(_) => format!("vm.{}.scheduling", vm.name),
-            None => String::from("translations"),
+        let own = vm.settings.origin(keys::SCHEDULING);
+        let (key, origin, value) = match own {
+            Some(own) => {
+                let value = vm.get(keys::SCHEDULING).name();
+                (format!("vm.{}.scheduling", vm.name), own, value)
+            }
+            None => (String::from("tlb-purge"), origin, rule.name()),
         };
         let message =
-            "vCPUs go to other harts, where what they left behind would be used after a fence";
+            "vCPUs go to other harts, whose TLB entries of them would be used after a fence";
         let remedy =
-            "say scheduling = \"fixed\", share one hart alone, or choose one-shot or last-host";
+            "say scheduling = \"pinned\", share one hart alone, or choose one-shot or last-host";
         problems.push(Problem::new(document, origin, key, message, remedy).with_value(value));
     }
 }
@@ -220,16 +233,17 @@ fn translations(document: &Document, system: &System, left: usize, problems: &mu
 /// A VM that has harts of its own is not scheduled on shared ones.
 fn scheduling(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     for vm in &system.vms {
-        let Some(own) = &vm.scheduling else { continue };
+        let own = vm.settings.given(keys::SCHEDULING);
+        let own = own.zip(vm.settings.origin(keys::SCHEDULING));
+        let Some((value, origin)) = own else { continue };
         if matches!(vm.allocation.value, Allocation::Shared { .. }) {
             continue;
         }
         let key = format!("vm.{}.scheduling", vm.name);
         let message = "the VM has harts of its own, one for each vCPU";
         let remedy = "leave scheduling away, or give the VM a share";
-        problems.push(
-            Problem::new(document, &own.origin, key, message, remedy).with_value(own.value.name()),
-        );
+        problems
+            .push(Problem::new(document, origin, key, message, remedy).with_value(value.name()));
     }
 }
 
@@ -238,7 +252,7 @@ fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     let tables = system
         .vms
         .iter()
-        .filter(|vm| vm.translation.value == VmTranslation::Shadow);
+        .filter(|vm| vm.get(keys::TRANSLATION) == VmTranslation::Shadow);
     sizes.extend(tables.map(|vm| Bytes(u64::from(vm.vcpus.value) * SHADOW_BYTES)));
     let free = free_memory(system.memory.value, image_size(system));
     let Err(size) = place(free.to_vec(), &sizes) else {
@@ -280,7 +294,10 @@ fn image_size(system: &System) -> u64 {
 
 /// Number of slots that a VM's devices take.
 pub fn devices(vm: &Vm) -> usize {
-    vm.disks.len() + vm.network.len() + usize::from(vm.rng) + usize::from(vm.terminals.is_some())
+    vm.disks.len()
+        + vm.network.len()
+        + usize::from(vm.get(keys::RNG))
+        + usize::from(vm.terminals.is_some())
 }
 
 fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
@@ -332,16 +349,16 @@ fn disks(document: &Document, system: &System, problems: &mut Vec<Problem>) {
             .iter()
             .find(|(_, other)| other.file.value == disk.file.value);
         if let Some((other_key, other)) = same
-            && (disk.keep || other.keep)
+            && (disk.persistent || other.persistent)
         {
             report(
-                format!("{other_key} has the same image, and one of them keeps what is written"),
-                "give each its own copy of the image, or take keep away from both",
+                format!("{other_key} has the same image, and one of them is persistent"),
+                "give each its own copy of the image, or take persistent away from both",
             );
         }
-        if disk.keep && matches!(disk.file.value, FileName::Built(_)) {
+        if disk.persistent && matches!(disk.file.value, FileName::Built(_)) {
             report(
-                String::from("an image of the cache cannot keep what is written"),
+                String::from("an image of the cache cannot be persistent"),
                 "copy it to a file of your own and name that",
             );
         }

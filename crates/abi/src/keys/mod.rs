@@ -253,3 +253,20 @@ impl<T: Value> Key<T> {
         T::of(given, self.row.without)
     }
 }
+
+/// The row of a key by its path in a file, such as `vm.web.memory`; `None` for a path of no key, and inside of lists.
+pub fn by_path(path: &str) -> Option<&'static Row> {
+    let mut parts = path.split('.');
+    let parts: [Option<&str>; 5] = core::array::from_fn(|_| parts.next());
+    let (scope, name) = match parts {
+        [Some(name), None, ..] => (Scope::System, name),
+        [Some("experiment"), Some(name), None, ..] => (Scope::Experiment, name),
+        [Some("vm"), Some(_), Some(name), None, _] => (Scope::Vm, name),
+        [Some("vm"), Some(_), Some("experiment"), Some(name), None] => (Scope::VmExperiment, name),
+        [Some("vm"), Some(_), Some("terminals"), Some(name), None] => (Scope::Terminals, name),
+        [Some("disk"), Some(_), Some(name), None, _] => (Scope::SharedDisk, name),
+        [Some("switch"), Some(_), Some(name), None, _] => (Scope::Switch, name),
+        _ => return None,
+    };
+    of(scope).map(|(row, _)| row).find(|row| row.name == name)
+}

@@ -109,3 +109,26 @@ fn words_are_values_by_their_place() {
     let shown: Vec<String> = SpinMethod::ALL.iter().map(ToString::to_string).collect();
     assert_eq!(shown, SpinMethod::WORDS);
 }
+
+#[test]
+fn paths_lead_to_their_rows() {
+    let name = |path| by_path(path).map(|row| (row.name, row.scopes[0]));
+    assert_eq!(name("memory"), Some(("memory", Scope::System)));
+    assert_eq!(name("vm.web.memory"), Some(("memory", Scope::Vm)));
+    assert_eq!(name("experiment.round"), Some(("round", Scope::Experiment)));
+    assert_eq!(
+        name("vm.web.experiment.ple-gap"),
+        Some(("ple-gap", Scope::Experiment))
+    );
+    assert_eq!(name("switch.lan.uplink"), Some(("uplink", Scope::Switch)));
+    for path in [
+        "round",
+        "vm.web",
+        "vm.web.round",
+        "a.b.c",
+        "",
+        "vm.web.experiment.ple.x.y",
+    ] {
+        assert_eq!(name(path), None, "{path}");
+    }
+}

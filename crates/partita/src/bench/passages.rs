@@ -141,7 +141,7 @@ fn system_text(exerciser: &Path, vms: &Vms, arguments: &str) -> String {
     };
     let vms: String = names.iter().map(vm).collect();
     format!(
-        "harts = {harts}\nmemory = \"1 GiB\"\nguest-files = 7\ntime-slice = \"1 ms\"\ntime-limit = \"1 min\"\n{vms}"
+        "harts = {harts}\nmemory = \"1 GiB\"\nguest-interrupt-files = 7\ntime-slice = \"1 ms\"\ntime-limit = \"1 min\"\n{vms}"
     )
 }
 

@@ -36,7 +36,7 @@ impl Beside {
         let own_stop = stop.clone();
         let hypervisor = arguments.hypervisor.path()?;
         let timeout = arguments.timeout.map(Duration::from_secs);
-        let timeout = timeout.or_else(|| system.time_limit.map(Duration::from));
+        let timeout = timeout.or_else(|| system.time_limit().map(Duration::from));
         let thread = std::thread::spawn(move || {
             let command = std::env::current_exe().map_err(|error| error.to_string())?;
             let runner = ChildRunner {

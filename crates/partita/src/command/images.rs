@@ -83,7 +83,7 @@ fn root_file_system(cache: &Cache, path: &Path, size: Option<Bytes>) -> Result<(
     let _ = writeln!(
         std::io::stdout(),
         "{}: Debian's root file system, {} MiB, from the image with SHA-256 {}\n\
-         In a system: initrd = \"image:system/initrd\" and disks = [{{ file = \"{}\", keep = true }}]; the login is root, \
+         In a system: initrd = \"image:system/initrd\" and disks = [{{ file = \"{}\", persistent = true }}]; the login is root, \
          without a password",
         path.display(),
         bytes >> 20,

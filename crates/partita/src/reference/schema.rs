@@ -1,38 +1,13 @@
 //! The JSON schema of system files, by which editors check and complete them.
 
-use super::keys::{DISK, Key, Kind, ROOT, SHARED_DISK, SLICE, SWITCH, VM, keys};
+use abi::keys::{Note, Row, Scope, Takes, Without, of};
 use serde_json::{Map, Value, json};
+use system::keys::{takes, without};
 
 /// The schema (JSON Schema, draft 7, which editors' TOML plug-ins know).
 pub fn schema() -> Value {
-    let all = keys();
-    let mut root = table(&all, ROOT);
+    let mut root = table(Scope::System);
     if let Some(object) = root.as_object_mut() {
-        let names = json!({
-            "type": "object",
-            "description": "virtual machines by their names",
-            "additionalProperties": table(&all, VM),
-            "minProperties": 1,
-            "maxProperties": abi::system::MAX_VMS,
-        });
-        if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.insert(String::from("vm"), names);
-            let shared = json!({
-                "type": "object",
-                "description": "disks that VMs share, by their names",
-                "additionalProperties": table(&all, SHARED_DISK),
-            });
-            properties.insert(String::from("disk"), shared);
-            let switches = json!({
-                "type": "object",
-                "description": "switches between VMs, by the names of their networks",
-                "additionalProperties": table(&all, SWITCH),
-            });
-            properties.insert(String::from("switch"), switches);
-        }
-        if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
-            required.push(json!("vm"));
-        }
         object.insert(
             String::from("$schema"),
             json!("http://json-schema.org/draft-07/schema#"),
@@ -45,14 +20,13 @@ pub fn schema() -> Value {
     root
 }
 
-fn table(all: &[Key], name: &str) -> Value {
-    let own = || all.iter().filter(|key| key.table == name);
-    let properties: Map<String, Value> = own()
-        .map(|key| (String::from(key.name), value(all, key)))
+fn table(scope: Scope) -> Value {
+    let properties: Map<String, Value> = of(scope)
+        .map(|(row, note)| (String::from(row.name), value(row, note, scope)))
         .collect();
-    let required: Vec<&str> = own()
-        .filter(|key| key.default.is_none())
-        .map(|key| key.name)
+    let required: Vec<&str> = of(scope)
+        .filter(|(row, _)| row.without == Without::Required)
+        .map(|(row, _)| row.name)
         .collect();
     json!({
         "type": "object",
@@ -62,38 +36,48 @@ fn table(all: &[Key], name: &str) -> Value {
     })
 }
 
-fn value(all: &[Key], key: &Key) -> Value {
-    let mut value = match &key.kind {
-        Kind::Integer(low, high) => json!({ "type": "integer", "minimum": low, "maximum": high }),
-        Kind::Word(words) => json!({ "type": "string", "enum": words }),
-        Kind::Size | Kind::Time(..) => {
+fn value(row: &Row, note: &Note, scope: Scope) -> Value {
+    let list = |items: Value| json!({ "type": "array", "items": items });
+    let text = || json!({ "type": "string" });
+    let mut value = match row.takes {
+        Takes::Number { min, max, .. } => {
+            json!({ "type": "integer", "minimum": min, "maximum": max })
+        }
+        Takes::Word(words) => json!({ "type": "string", "enum": words }),
+        Takes::Size { .. } | Takes::Time { .. } => {
             json!({ "type": "string", "pattern": "^[0-9]+ *[A-Za-z]+$" })
         }
-        Kind::Text | Kind::File => json!({ "type": "string" }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Integers(low, high) => {
-            json!({ "type": "array", "items": { "type": "integer", "minimum": low, "maximum": high } })
+        Takes::Name | Takes::Text(_) | Takes::File => text(),
+        Takes::Flag => json!({ "type": "boolean" }),
+        Takes::Harts => {
+            let last = abi::system::MAX_HARTS - 1;
+            list(json!({ "type": "integer", "minimum": 0, "maximum": last }))
         }
-        Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::NamesOr(name) => {
-            let either = [json!({ "type": "string" }), table(all, name)];
-            json!({ "type": "array", "items": { "anyOf": either } })
+        Takes::Extensions => list(json!({ "type": "string", "enum": abi::system::HIDEABLE })),
+        Takes::NamesOr(scope) => list(json!({ "anyOf": [text(), table(scope)] })),
+        Takes::Tables(scopes) => {
+            let either: Vec<Value> = scopes.iter().map(|scope| table(*scope)).collect();
+            list(json!({ "anyOf": either }))
         }
-        Kind::Tables(DISK) => {
-            let either = [table(all, DISK), table(all, SLICE)];
-            json!({ "type": "array", "items": { "anyOf": either } })
+        Takes::Table(scope) => table(scope),
+        Takes::Named(scope) => {
+            let mut named = json!({ "type": "object", "additionalProperties": table(scope) });
+            if let (Scope::Vm, Some(object)) = (scope, named.as_object_mut()) {
+                object.insert(String::from("minProperties"), json!(1));
+                let most = abi::system::MAX_VMS;
+                object.insert(String::from("maxProperties"), json!(most));
+            }
+            named
         }
-        Kind::Tables(name) => json!({ "type": "array", "items": table(all, name) }),
-        Kind::Table(name) => table(all, name),
     };
     if let Some(object) = value.as_object_mut() {
-        let default = key.default.as_deref().unwrap_or("must be given");
         let text = format!(
-            "{}: {}. Without it: {default}. Example: {} = {}",
-            key.what,
-            key.takes(),
-            key.name,
-            key.example
+            "{} Takes {}. Without it: {}. Example: {} = {}",
+            note.text.trim(),
+            takes(row),
+            without(row, scope),
+            row.name,
+            note.example
         );
         object.insert(String::from("description"), json!(text.replace('`', "")));
     }

@@ -1,90 +1,51 @@
 //! The reference says what the code does, and the page says what the reference does.
 
-use super::keys::{CARD, DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
 use super::*;
-use crate::reference::keys::Kind;
-use std::collections::BTreeSet;
+use abi::keys::{self, Row, Takes};
 use std::path::Path;
 use system::{Document, Duration, System};
 
-const TABLES: [&str; 8] = [ROOT, VM, DISK, SLICE, SHARED_DISK, SWITCH, CARD, TERMINALS];
-
-/// The least system, with one more line in the table; the root's keys come first.
-fn with(table: &str, line: &str) -> String {
-    let (root, vm, disk, terminals) = match table {
-        ROOT => (line, "", "", ""),
-        VM => ("", line, "", ""),
-        DISK => ("", "", line, ""),
-        TERMINALS => ("", "", "", line),
-        _ => ("", "", "", ""),
-    };
+/// A good system with one more line in a table of `scope`, where its own line of the same key is left out.
+fn with(scope: Scope, line: &str) -> String {
     let key = line.split(" = ").next().unwrap_or_default();
-    let without = |text: &str| -> String {
-        let own = if table == ROOT && text.starts_with("harts")
-            || table == VM && text.starts_with("vcpus")
-        {
-            key
-        } else {
-            ""
-        };
-        text.lines()
-            .filter(|other| other.split(" = ").next() != Some(own))
-            .map(|line| format!("{line}\n"))
-            .collect()
+    let lines = |own: Scope, lines: &[&str], between: &str| -> String {
+        let others = lines.iter().copied().filter(|other| {
+            let other = other.split(" = ").next().unwrap_or_default();
+            // Of share and dedicated harts there is one.
+            scope != own || other != key && !(other == "share" && key == "dedicated-harts")
+        });
+        let added = Some(line).filter(|_| scope == own);
+        let all: Vec<&str> = others.chain(added).collect();
+        all.join(between)
     };
-    let root_lines = without("harts = 8\nmemory = \"2 GiB\"");
-    let allocation = if key == "dedicated-harts" {
-        ""
-    } else {
-        "\nshare = 1"
-    };
-    let vm_lines = without(&format!(
-        "vcpus = 2\nmemory = \"64 MiB\"\nkernel = \"image:debian/kernel\"{allocation}"
-    ));
-    let mut text = format!("{root}\n{root_lines}[vm.a]\n{vm}\n{vm_lines}");
-    if !disk.is_empty() {
-        let file = if key == "file" {
-            ""
-        } else {
-            "file = \"image:debian/disk\", "
-        };
-        text += &format!("disks = [{{ {file}{disk} }}]\n");
-    }
-    if table == SLICE || table == SHARED_DISK {
-        let (slice, shared) = match table {
-            SLICE => (format!(", {line}"), ""),
-            _ => (String::new(), line),
-        };
-        let of = if key == "slice-of" {
-            ""
-        } else {
-            "slice-of = \"disk0\""
-        };
-        let slice = format!("{of}{slice}");
-        let slice = slice.trim_start_matches(", ");
-        let file = match (table, key) {
-            (SHARED_DISK, "file") => "",
-            _ => "file = \"image:debian/disk\"\n",
-        };
-        text += &format!("disks = [{{ {slice} }}]\n[disk.disk0]\n{file}{shared}\n");
-    }
-    if table == SWITCH {
-        text += &format!("network = [\"lan\"]\n[switch.lan]\n{line}\n");
-    }
-    if table == CARD {
-        let on = if key == "network" {
-            ""
-        } else {
-            "network = \"lan\", "
-        };
-        text += &format!("network = [{{ {on}{line} }}]\n");
-    }
-    if !terminals.is_empty() {
-        let rest: Vec<&str> = ["count = 1", "transactions = 1", "think = \"1 s\""]
-            .into_iter()
-            .filter(|other| other.split(" = ").next() != Some(key))
-            .collect();
-        text += &format!("terminals = {{ {}, {terminals} }}\n", rest.join(", "));
+    let mut text = lines(Scope::System, &["harts = 8", "memory = \"2 GiB\""], "\n");
+    let own = [
+        "vcpus = 2",
+        "memory = \"64 MiB\"",
+        "kernel = \"image:debian/kernel\"",
+        "share = 1",
+    ];
+    text += &format!("\n[vm.a]\n{}\n", lines(Scope::Vm, &own, "\n"));
+    let file = "file = \"image:debian/disk\"";
+    match scope {
+        Scope::Disk => text += &format!("disks = [{{ {} }}]\n", lines(scope, &[file], ", ")),
+        Scope::Slice | Scope::SharedDisk => {
+            let slice = lines(Scope::Slice, &["slice-of = \"disk0\""], ", ");
+            let disk = lines(Scope::SharedDisk, &[file], "\n");
+            text += &format!("disks = [{{ {slice} }}]\n[disk.disk0]\n{disk}\n");
+        }
+        Scope::Switch => text += &format!("network = [\"lan\"]\n[switch.lan]\n{line}\n"),
+        Scope::Card => {
+            let card = lines(scope, &["network = \"lan\""], ", ");
+            text += &format!("network = [{{ {card} }}]\n");
+        }
+        Scope::Terminals => {
+            let own = ["count = 1", "transactions = 1", "think-time = \"1 s\""];
+            text += &format!("terminals = {{ {} }}\n", lines(scope, &own, ", "));
+        }
+        Scope::Experiment => text += &format!("[experiment]\n{line}\n"),
+        Scope::VmExperiment => text += &format!("[vm.a.experiment]\n{line}\n"),
+        Scope::System | Scope::Vm => {}
     }
     text
 }
@@ -110,96 +71,81 @@ fn mistakes(text: &str) -> Vec<String> {
     }
 }
 
-/// The keys that reading a table knows, by what it says of one that it does not know.
-fn known(table: &str) -> BTreeSet<String> {
-    let found = mistakes(&with(table, "qqqqqqqq = 1"));
-    let listed = found
-        .iter()
-        .find_map(|mistake| mistake.split_once("the keys here are "));
-    let (_, names) = listed.unwrap_or_else(|| panic!("{table:?}: {found:?}"));
-    names.split(", ").map(String::from).collect()
-}
-
 #[test]
-fn every_key_that_is_read_is_in_the_reference_and_no_other() {
-    for table in TABLES {
-        let own: BTreeSet<String> = keys()
+fn unknown_keys_are_refused_in_every_table() {
+    for scope in Scope::ALL {
+        let found = mistakes(&with(scope, "qqqqqqqq = 1"));
+        let listed = found
             .iter()
-            .filter(|key| key.table == table)
-            .map(|key| String::from(key.name))
-            .collect();
-        let mut read = known(table);
-        read.remove("vm");
-        // A table of tables, as the VMs', has its own keys; the shared disks' are `SHARED_DISK`.
-        if table == ROOT {
-            assert!(read.remove("disk") && read.remove("switch"));
-        }
-        assert_eq!(own, read, "{table:?}");
+            .any(|mistake| mistake.contains("the keys here are "));
+        assert!(listed, "{scope:?}: {found:?}");
     }
 }
 
+/// The mistakes that a value of a key is told by itself; those with the rest of the system are another matter.
+fn refusals(scope: Scope, row: &Row, value: &str) -> Vec<String> {
+    let own = format!("{} = ", row.name);
+    let of_value = ["out of range", "no such word", "is wanted", "no such key"];
+    let found = mistakes(&with(scope, &format!("{own}{value}")));
+    let is_own = |mistake: &String| {
+        mistake.contains(&own) && of_value.iter().any(|words| mistake.contains(words))
+    };
+    found.into_iter().filter(is_own).collect()
+}
+
 #[test]
-fn examples_and_limits_are_those_of_reading() {
-    for key in keys() {
-        let (table, name) = (key.table, key.name);
-        let takes = |value: &str| {
-            let text = with(table, &format!("{name} = {value}"));
-            // What does not go with the rest of the system is another matter.
-            let own = format!("{name} = ");
-            mistakes(&text)
-                .into_iter()
-                .filter(|mistake| {
-                    mistake.contains(&own)
-                        && (mistake.contains("out of range")
-                            || mistake.contains("no such word")
-                            || mistake.contains("is wanted"))
-                })
-                .collect::<Vec<_>>()
+fn examples_and_limits_are_read() {
+    for (scope, row, note) in Scope::ALL
+        .into_iter()
+        .flat_map(|scope| of(scope).map(move |(row, note)| (scope, row, note)))
+    {
+        // A table of tables is in the other tables' tests.
+        if matches!(row.takes, keys::Takes::Named(_) | keys::Takes::Table(_))
+            && scope == Scope::System
+        {
+            continue;
+        }
+        let taken = |value: String| {
+            let refusals = refusals(scope, row, &value);
+            assert_eq!(refusals, Vec::<String>::new(), "{} = {value}", row.name);
         };
-        assert_eq!(
-            takes(key.example),
-            Vec::<String>::new(),
-            "{name} = {}",
-            key.example
-        );
-        let refused =
-            |value: String| assert!(!takes(&value).is_empty(), "{name} = {value} is taken");
-        let taken =
-            |value: String| assert_eq!(takes(&value), Vec::<String>::new(), "{name} = {value}");
-        match key.kind {
-            Kind::Integer(low, high) => {
-                taken(low.to_string());
-                taken(high.to_string());
-                refused((high + 1).to_string());
-                if low > 0 {
-                    refused((low - 1).to_string());
-                }
+        let refused = |value: String| {
+            let refusals = refusals(scope, row, &value);
+            assert!(!refusals.is_empty(), "{} = {value} is taken", row.name);
+        };
+        taken(String::from(note.example));
+        match row.takes {
+            Takes::Number { min, max, .. } => {
+                taken(min.to_string());
+                taken(max.to_string());
+                refused((u64::from(max) + 1).to_string());
+                refused((i64::from(min) - 1).to_string());
             }
-            Kind::Time(low, high) => {
-                taken(format!("\"{} us\"", low));
-                taken(format!("\"{}\"", Duration(high)));
-                refused(format!("\"{} us\"", low - 1));
-                refused(format!("\"{} us\"", high + 1));
+            Takes::Time { min, max } => {
+                taken(format!("\"{min} us\""));
+                taken(format!("\"{}\"", Duration(max)));
+                refused(format!("\"{} us\"", min - 1));
+                refused(format!("\"{} us\"", max + 1));
             }
-            Kind::Word(words) => {
+            Takes::Word(words) => {
                 for word in words {
                     taken(format!("\"{word}\""));
                 }
                 refused(String::from("\"qqq\""));
             }
-            Kind::Boolean => {
+            Takes::Flag => {
                 taken(String::from("true"));
                 taken(String::from("false"));
                 refused(String::from("1"));
             }
-            Kind::Integers(_, high) => refused(format!("[{}]", high + 1)),
+            Takes::Harts => refused(format!("[{}]", abi::system::MAX_HARTS)),
             _ => {}
         }
     }
 }
 
 #[test]
-fn the_page_and_the_schema_are_those_of_the_code() {
+fn page_and_schema_are_the_codes() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let is = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap_or_default();
     assert!(

@@ -100,9 +100,9 @@ fn operations_that_fail_stay_on_the_fast_way() {
 /// What two exercisers need for slices of one disk of 4 MiB, each 1 MiB of it.
 fn with_slices(file: &std::path::Path) -> Vec<String> {
     std::fs::write(file, vec![0xa5; 4 << 20]).unwrap();
-    let disk = format!("disk.disk0={{ file = {file:?}, keep = true }}");
+    let disk = format!("disk.disk0={{ file = {file:?}, persistent = true }}");
     let slices = [("one", 1), ("two", 2)].map(|(vm, first)| {
-        let slice = format!("slice-of = \"disk0\", first = \"{first} MiB\", size = \"1 MiB\"");
+        let slice = format!("slice-of = \"disk0\", offset = \"{first} MiB\", size = \"1 MiB\"");
         format!("vm.{vm}.disks=[{{ {slice} }}]")
     });
     [&[disk][..], &slices].concat()

@@ -9,7 +9,8 @@ const LONGEST_MS: u64 = 60;
 /// Four machines of four vCPUs on eight harts, each with one lock that is always taken.
 fn system() -> String {
     let exerciser = hypervisor().with_file_name("exerciser");
-    let head = "harts = 8\nmemory = \"2 GiB\"\nguest-files = 7\nqueue = \"sharded\"\n";
+    let head =
+        "harts = 8\nmemory = \"2 GiB\"\nguest-interrupt-files = 7\nrun-queue = \"per-hart\"\n";
     let vm = |name: char| {
         format!(
             "[vm.{name}]\nvcpus = 4\nmemory = \"32 MiB\"\nshare = 1\nkernel = \"{}\"\n\

@@ -39,7 +39,7 @@ fn soak_interrupts_are_neither_lost_nor_doubled_on_qemu() {
 }
 
 fn interrupts_are_counted(on: &str, files: u32, wait: &str) {
-    let files = format!("guest-files={files}");
+    let files = format!("guest-interrupt-files={files}");
     let wait = format!("wait=\"{wait}\"");
     together(on, "ipi", &[&files, &wait]);
     // On the machine each vCPU's deadlines are the same every time, and so many that several fall together.
@@ -81,10 +81,10 @@ fn interrupts_on_the_move(on: &str, wait: &str, spin: &str, files: u32, count: u
         "harts=3",
         "vm.one.vcpus=3",
         "vm.two.vcpus=4",
-        "migration=\"always\"",
+        "experiment.migration=\"always\"",
         &format!("wait=\"{wait}\""),
         &format!("spin=\"{spin}\""),
-        &format!("guest-files={files}"),
+        &format!("guest-interrupt-files={files}"),
     ];
     let told = together(on, &format!("ipi count={count}"), &changes);
     let (dispatches, migrations) = (dispatches(&told), migrations(&told));
@@ -107,8 +107,8 @@ fn files_that_vcpus_have_left_interrupt_nobody_for_ever() {
             "harts=3",
             "vm.one.vcpus=3",
             "vm.two.vcpus=4",
-            "migration=\"always\"",
-            "guest-files=7",
+            "experiment.migration=\"always\"",
+            "guest-interrupt-files=7",
             &format!("wait=\"{wait}\""),
         ];
         let told = together("machine", "hostile test=files storm-ms=100", &changes);
@@ -125,7 +125,7 @@ fn files_that_vcpus_have_left_interrupt_nobody_for_ever() {
 fn nobody_sleeps_over_a_pending_interrupt() {
     for on in COMPUTERS {
         for files in [7, 0] {
-            let files = format!("guest-files={files}");
+            let files = format!("guest-interrupt-files={files}");
             together(on, "hostile test=suspend", &[&files]);
         }
     }
@@ -146,7 +146,7 @@ fn a_hart_of_one_vm_takes_no_interrupts_of_others() {
         )
     };
     let system = [
-        "harts = 2\nmemory = \"2 GiB\"\nguest-files = 0\ntime-limit = \"5 min\"\n",
+        "harts = 2\nmemory = \"2 GiB\"\nguest-interrupt-files = 0\ntime-limit = \"5 min\"\n",
         &vm(
             "own",
             "dedicated-harts = [0]",

@@ -81,7 +81,7 @@ fn thirty_two_vcpus_of_a_vm_work_together() {
     let work =
         "work duration-ms=0 jobs=2000 terminals=32 compute=1000 locks=2 hold=50 think-us=100";
     for files in GUEST_FILES.into_iter().chain([MOST_GUEST_FILES]) {
-        let files = format!("guest-files={files}");
+        let files = format!("guest-interrupt-files={files}");
         let told = together("machine", work, &["vm.one.vcpus=32", &files]);
         assert!(told.contains("work harts=32 off-line=0"), "{told}");
     }
@@ -102,7 +102,7 @@ fn soak_a_vcpu_keeps_its_state_however_many_guest_files_there_are() {
 }
 
 fn state_is_kept(files: u32) {
-    let files = format!("guest-files={files}");
+    let files = format!("guest-interrupt-files={files}");
     together("qemu", "state rounds=100 strict=1", &[&files]);
 }
 
@@ -127,7 +127,7 @@ fn a_vm_counts_its_own_events_and_no_others() {
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_vm_that_is_fixed_stays_where_others_float() {
     let names = ["one", "two"];
-    for (fixed, system) in [(0, "floating"), (1, "fixed")] {
+    for (fixed, system) in [(0, "floating"), (1, "pinned")] {
         let floats = 1 - fixed;
         let told = together(
             "machine",
@@ -164,7 +164,7 @@ fn random_instructions_end_in_defined_ways() {
     println!("seed {seed}; PARTITA_SEED={seed} repeats it");
     for files in [7, 0] {
         let fuzz = format!("fuzz seed={seed} count=10000");
-        together("qemu", &fuzz, &[&format!("guest-files={files}")]);
+        together("qemu", &fuzz, &[&format!("guest-interrupt-files={files}")]);
     }
 }
 
@@ -173,7 +173,12 @@ fn random_instructions_end_in_defined_ways() {
 fn a_hostile_guest_harms_nobody() {
     for on in COMPUTERS {
         for files in [3, 0] {
-            exercise(on, "hostile.toml", 2, &[format!("guest-files={files}")]);
+            exercise(
+                on,
+                "hostile.toml",
+                2,
+                &[format!("guest-interrupt-files={files}")],
+            );
         }
     }
 }

@@ -51,7 +51,7 @@ fn pages_that_are_given_back_are_nobodys_before_all_have_let_go() {
             format!("vm.one.translation={translation:?}"),
             format!("vm.one.command-line=\"exercise=returns rounds={rounds}\""),
             String::from("vm.two.command-line=\"exercise=stale rounds=300\""),
-            String::from("migration=\"always\""),
+            String::from("experiment.migration=\"always\""),
         ];
         all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"paged\"")));
         let more = match on {

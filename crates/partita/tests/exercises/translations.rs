@@ -3,7 +3,7 @@
 use super::common::root;
 use super::told::event_of_vms;
 use super::{COMPUTERS, GUEST_FILES, both, exercise, exercise_with, together};
-use abi::system::Translations;
+use abi::system::TlbPurge;
 use std::path::Path;
 
 /// The same on the machine with the papers' hardware, every use of a translation checked.
@@ -31,7 +31,11 @@ fn checked_with_vmids(bits: u32, exercise_and_parameters: &str, changes: &[&str]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale() {
     for files in GUEST_FILES {
-        together("qemu", "stale", &[&format!("guest-files={files}")]);
+        together(
+            "qemu",
+            "stale",
+            &[&format!("guest-interrupt-files={files}")],
+        );
     }
 }
 
@@ -68,12 +72,12 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
     let profile = folder.path().join("profile.toml");
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
     for (bits, purge) in [0, 3, 14]
-        .map(|bits| [(bits, "fence"), (bits, "rename")])
+        .map(|bits| [(bits, "fence"), (bits, "new-vmid")])
         .concat()
     {
         std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
         let mut all: Vec<String> = ["harts=1", "time-slice=\"1 ms\""].map(String::from).into();
-        all.push(format!("purge=\"{purge}\""));
+        all.push(format!("experiment.purge=\"{purge}\""));
         for (vm, placement) in [("one", "resident"), ("two", "paged")] {
             all.push(format!("vm.{vm}.vcpus=5"));
             all.push(format!("vm.{vm}.placement={placement:?}"));
@@ -93,12 +97,15 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_method_keeps_a_stale_translation() {
-    for method in Translations::ALL {
+    for method in TlbPurge::ALL {
         let scheduling = match method {
-            Translations::Keep => ["scheduling=\"fixed\"", "migration=\"as-needed\""],
-            _ => ["scheduling=\"floating\"", "migration=\"always\""],
+            TlbPurge::Keep => [
+                "scheduling=\"pinned\"",
+                "experiment.migration=\"as-needed\"",
+            ],
+            _ => ["scheduling=\"floating\"", "experiment.migration=\"always\""],
         };
-        let method = format!("translations=\"{}\"", method.name());
+        let method = format!("tlb-purge=\"{}\"", method.name());
         let told = checked(
             "stale rounds=200 remap=private sleep-one-in=20",
             &[scheduling[0], scheduling[1], &method],
@@ -116,14 +123,14 @@ fn no_new_vmid_brings_back_a_stale_translation() {
             3,
             "stale rounds=200 remap=private sleep-one-in=20",
             &[
-                "migration=\"always\"",
-                "purge=\"rename\"",
-                &format!("translations=\"{method}\""),
+                "experiment.migration=\"always\"",
+                "experiment.purge=\"new-vmid\"",
+                &format!("tlb-purge=\"{method}\""),
             ],
         );
         assert!(!told.contains("may be stale"), "{method}\n{told}");
         // On both harts, beyond the vCPUs' first VMIDs and the first round.
-        let renamed: u64 = event_of_vms(&told, "translations-renamed").iter().sum();
+        let renamed: u64 = event_of_vms(&told, "vmid-renewed").iter().sum();
         assert!(renamed > 2 * (7 + 4), "{method}: {renamed}\n{told}");
     }
 }
@@ -142,9 +149,9 @@ fn a_fence_of_a_sibling_reaches_what_a_vcpu_has_left_on_other_harts() {
             "machine",
             "stale rounds=400 method=sbi sleep-one-in=20",
             &[
-                "migration=\"always\"",
-                &format!("remote-fences=\"{form}\""),
-                &format!("translations=\"{method}\""),
+                "experiment.migration=\"always\"",
+                &format!("experiment.remote-fences=\"{form}\""),
+                &format!("tlb-purge=\"{method}\""),
             ],
         );
     }

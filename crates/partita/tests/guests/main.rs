@@ -139,7 +139,7 @@ fn two_guests_work_with_seven_and_three_guest_files() {
     // How many of the two have their memory elsewhere than they see it, and their devices with it: on the machine in single pages.
     for (on, files, moved) in [("qemu", 3, 2), ("machine", 7, 1)] {
         let mut changes: Vec<&str> = resident.iter().take(moved).map(String::as_str).collect();
-        let files_key = format!("guest-files={files}");
+        let files_key = format!("guest-interrupt-files={files}");
         // And one of them reaches its devices through the hypervisor.
         changes.push(match on {
             "qemu" => "vm.web.io=\"fast\"",
@@ -157,7 +157,12 @@ fn two_guests_work_with_seven_and_three_guest_files() {
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
 fn soak_two_guests_work_on_qemu_without_guest_files() {
-    check(&run("qemu", "two-debian.toml", &["guest-files=0"]), 4, 2, 0);
+    check(
+        &run("qemu", "two-debian.toml", &["guest-interrupt-files=0"]),
+        4,
+        2,
+        0,
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::common::{room, root};
 use super::run_command;
-use abi::system::Translations;
+use abi::system::TlbPurge;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -22,16 +22,16 @@ const BOOT: u64 = 12;
 #[ignore = "soak: two boots of two Debian guests and a thousand million instructions, each looked at; make soak runs it"]
 fn soak_no_method_keeps_a_stale_translation_of_debian() {
     let until = Instant::now() + LIMIT;
-    let moving = Translations::ALL.iter().copied();
-    let moving = moving.filter(|method| *method != Translations::Keep);
+    let moving = TlbPurge::ALL.iter().copied();
+    let moving = moving.filter(|method| *method != TlbPurge::Keep);
     let there_and_back = moving.clone().chain(moving.rev().skip(1));
     under_each_method(
-        &["migration=\"always\"", "scheduling=\"floating\""],
+        &["experiment.migration=\"always\"", "scheduling=\"floating\""],
         there_and_back,
         until,
     );
-    let keep = [Translations::Keep].into_iter();
-    under_each_method(&["scheduling=\"fixed\""], keep, until);
+    let keep = [TlbPurge::Keep].into_iter();
+    under_each_method(&["scheduling=\"pinned\""], keep, until);
 }
 
 /// How long both boots and all methods together may take by this computer's clock.
@@ -92,11 +92,7 @@ impl Drop for Running {
 }
 
 /// Lets the guests run for so many instructions under each of these methods, and asserts that no translation was stale.
-fn under_each_method(
-    changes: &[&str],
-    methods: impl Iterator<Item = Translations>,
-    until: Instant,
-) {
+fn under_each_method(changes: &[&str], methods: impl Iterator<Item = TlbPurge>, until: Instant) {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let (socket, logs) = (folder.path().join("socket"), folder.path().join("logs"));

@@ -4,6 +4,7 @@ use super::error::{ComputerError, read};
 use super::interface::Setup;
 use super::uplink;
 use crate::terminals::Users;
+use abi::keys;
 use abi::system::Slot;
 use machine::board::Images;
 use machine::device::virtio::{
@@ -117,7 +118,7 @@ fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
     let board = &mut config.board;
     board.harts = setup.system.harts.value;
     board.memory = setup.system.memory.value.0;
-    if let Some(files) = setup.system.guest_files {
+    if let Some(files) = setup.system.get(keys::GUEST_INTERRUPT_FILES) {
         // A number that hgeie has no bits for is refused when the machine is made.
         board.guest_files = u8::try_from(files).unwrap_or(u8::MAX);
     }
@@ -269,7 +270,7 @@ pub(super) fn lock_disks(system: &System, cache: &Cache) -> Result<Vec<FileDisk>
 }
 
 fn open(cache: &Cache, disk: &Disk) -> Result<FileDisk, DiskError> {
-    let access = if disk.keep {
+    let access = if disk.persistent {
         Access::Write
     } else {
         Access::Read
@@ -291,7 +292,7 @@ fn block(
         .unwrap_or_default();
     let block = Block::new(
         Box::new(file),
-        !disk.keep,
+        !disk.persistent,
         &identity,
         costs.service,
         costs.faults,

@@ -5,6 +5,7 @@ use super::error::ComputerError;
 use super::interface::{Computer, End, Piece, Setup};
 use super::process::Process;
 use crate::qemu::{self, Boot, QemuError};
+use abi::keys;
 use machine::device::virtio::FileDisk;
 use machine::front::firmware;
 use std::sync::mpsc::{Sender, channel};
@@ -24,7 +25,7 @@ struct Emulator {
 pub fn start(setup: &Setup<'_>, output: Sender<Piece>) -> Result<Box<dyn Computer>, ComputerError> {
     let host = |what| move |error| ComputerError::Host(what, error);
     qemu::check()?;
-    let guest_files = setup.system.guest_files;
+    let guest_files = setup.system.get(keys::GUEST_INTERRUPT_FILES);
     if let Some(files) = guest_files.filter(|files| *files > qemu::GUEST_FILES) {
         return Err(QemuError::GuestFiles(files).into());
     }
@@ -90,7 +91,7 @@ mod tests {
         let kept = folder.path().join("kept.raw");
         std::fs::write(&kept, vec![0; 4096]).unwrap();
         let text = "harts = 1\nmemory = \"2 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
-                    kernel = \"image:debian/kernel\"\ndisks = [{ file = \"kept.raw\", keep = true }]\n";
+                    kernel = \"image:debian/kernel\"\ndisks = [{ file = \"kept.raw\", persistent = true }]\n";
         let file = folder.path().join("a.toml");
         let document = Document::new(&file, String::from(text), &[]).unwrap();
         let system = System::read(&document).unwrap();

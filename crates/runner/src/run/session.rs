@@ -104,7 +104,7 @@ enum Event {
 /// It could not be started.
 pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
     let person = stdin().is_terminal();
-    let own_limit = system.time_limit.map(Duration::from);
+    let own_limit = system.time_limit().map(Duration::from);
     let console = options.console.as_ref().or(system.console.as_ref());
     if let (None, Some(name)) = (&options.console, &system.console)
         && !person

@@ -341,7 +341,10 @@ fn short_keys_are_written_out() {
         changes("vcpus=2").unwrap(),
         ["vm.a.vcpus=2", "vm.b.vcpus=2"]
     );
-    assert_eq!(changes("guest-files=3").unwrap(), ["guest-files=3"]);
+    assert_eq!(
+        changes("guest-interrupt-files=3").unwrap(),
+        ["guest-interrupt-files=3"]
+    );
     let line = "vm.a.command-line=\"exercise=work think-us=70\"";
     assert_eq!(changes("guest.think-us=70").unwrap()[0], line);
     for change in [

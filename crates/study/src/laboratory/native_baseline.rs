@@ -1,6 +1,7 @@
 //! The native run that a run is measured against: a recorded one, else one that is made beside it.
 
 use super::{Entry, Outcome, Point, Runner, Store};
+use abi::keys::{self, Scope};
 use runner::measures::Figures;
 use std::path::Path;
 use system::cache::Cache;
@@ -18,24 +19,17 @@ const COUNTED: [&str; 7] = [
     "partita.workload=tss",
 ];
 
-/// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 15] = [
-    "spin",
-    "wait",
-    "time-slice",
-    "migration",
-    "queue",
-    "scheduling",
-    "translations",
-    "purge",
-    "remote-fences",
-    "affinity",
-    "self-wait-budget",
-    "reservation-limit",
-    "round",
-    "guest-files",
-    "when-idle",
-];
+/// True for a key that concerns the hypervisor alone: a native run is the same whatever its value.
+fn is_of_hypervisor(path: &str) -> bool {
+    let of_system = [Scope::System, Scope::Experiment, Scope::VmExperiment];
+    let is_share = path.starts_with("vm.") && path.ends_with(".share");
+    let row = keys::by_path(path);
+    let is_property = row.is_some_and(|row| {
+        let is_files = row.name == keys::GUEST_INTERRUPT_FILES.name();
+        (row.property || is_files) && of_system.iter().any(|scope| row.is_in(*scope))
+    });
+    is_share || is_property || path.ends_with("experiment.ple")
+}
 
 /// Returns whether the first VM, which a native run boots, does work whose ends are counted.
 pub fn counts_ends(system: &System) -> bool {
@@ -50,7 +44,7 @@ pub fn counts_ends(system: &System) -> bool {
 pub fn native_point(point: &Point) -> Point {
     let matters = |change: &&String| {
         let key = change.split('=').next().unwrap_or_default().trim();
-        !OF_THE_HYPERVISOR.contains(&key) && !key.ends_with(".share")
+        !is_of_hypervisor(key)
     };
     Point {
         changes: point.changes.iter().filter(matters).cloned().collect(),
@@ -163,10 +157,10 @@ mod tests {
             Ok(expected.clone())
         );
         let parameters = [
-            "affinity=0",
-            "self-wait-budget=1",
+            "experiment.affinity=0",
+            "experiment.self-wait-budget=1",
             "reservation-limit=\"20 ms\"",
-            "round=4",
+            "experiment.round=4",
         ];
         assert_eq!(figures(&parameters, 1), Ok(expected));
         assert_eq!(runner.0.load(Ordering::Relaxed), 1);

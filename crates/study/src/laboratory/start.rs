@@ -1,6 +1,7 @@
 //! Settings that can be changed while a point runs, so that many points go on from one boot.
 
 use crate::laboratory::{Computer, Point, PointError};
+use abi::keys;
 use runner::checkpoint::Span;
 use runner::checkpoint::Start;
 use system::{FileName, System};
@@ -14,9 +15,13 @@ const DEBIAN: &str = "debian/initrd";
 /// at a terminal is not in a checkpoint: such systems boot each time.
 pub fn usual_start(system: &System) -> Option<&'static str> {
     let debian = |file: &FileName| matches!(file, FileName::Built(name) if name == DEBIAN);
-    let all = system.vms.iter().filter(|vm| vm.autostart).all(|vm| {
-        vm.initrd.as_ref().is_some_and(|file| debian(&file.value)) && vm.terminals.is_none()
-    });
+    let all = system
+        .vms
+        .iter()
+        .filter(|vm| vm.get(keys::AUTOSTART))
+        .all(|vm| {
+            vm.initrd.as_ref().is_some_and(|file| debian(&file.value)) && vm.terminals.is_none()
+        });
     (all && !system.vms.is_empty()).then_some(DEBIAN_SAYS)
 }
 

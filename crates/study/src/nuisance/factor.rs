@@ -2,6 +2,7 @@
 
 use super::design;
 use crate::laboratory::{Computer, Point, PointError};
+use abi::keys;
 use abi::system::MEMORY_GRANULE;
 use machine::timing::Profile;
 use runner::computer::Shift;
@@ -187,7 +188,9 @@ fn of_system(point: &Point, system: &System) -> Vec<Factor> {
         Setting::Boot,
     )];
     let harts = u64::from(system.harts.value);
-    let slice = system.time_slice.map_or(USUAL_SLICE_US, |slice| slice.0);
+    let slice = system
+        .get(keys::TIME_SLICE)
+        .map_or(USUAL_SLICE_US, u64::from);
     let slice = slice.saturating_mul(1000);
     let slices = Setting::Slices(harts, slice);
     all.push(Factor::new("slice-phase", ["none", "apart"], slices));

@@ -131,15 +131,21 @@ fn only_paper_profile_has_papers_hardware() {
     assert_eq!(local.last(), Some(&test(false)));
     assert_eq!(paper.method("self-wait-local", false), None);
     // Nor do its scheduler's costs belong to another computer; its rules do.
-    assert_eq!(changes("self-wait-all", false), ["relaxed-terms=0"]);
+    assert_eq!(
+        changes("self-wait-all", false),
+        ["experiment.trap-waits=true"]
+    );
     let own = changes("self-wait-all", true);
     assert!(
-        own.contains(&String::from("mode-change-cost=100")),
+        own.contains(&String::from("experiment.mode-change-cost=100")),
         "{own:?}"
     );
     // Ours has its own rules, and the same costs.
     let ours = changes("self-wait", true);
-    assert_eq!(ours[..2], ["relaxed-terms=0", "relaxed-terms=1"]);
+    assert_eq!(
+        ours[..2],
+        ["experiment.trap-waits=true", "experiment.trap-waits=false"]
+    );
     assert_eq!(ours[2..], own[1..]);
 }
 
@@ -171,13 +177,16 @@ fn ours_is_compared_with_ours() {
     assert_eq!(paper.base(case, "wapd-ours"), "rslp-ours");
     let (value, changes) = paper.method("wapd", true).unwrap();
     assert_eq!(value, "wapd");
-    assert!(changes.contains(&String::from("affinity=0")));
+    assert!(changes.contains(&String::from("experiment.affinity=0")));
     let (value, changes) = paper.method("wapd-ours", false).unwrap();
     assert_eq!(
         (value.as_str(), &changes[..]),
         (
             "wapd",
-            &[String::from("affinity=0"), String::from("affinity=3")][..]
+            &[
+                String::from("experiment.affinity=0"),
+                String::from("experiment.affinity=3")
+            ][..]
         )
     );
 }

@@ -66,7 +66,7 @@ impl Drawn {
     /// The system file.
     pub fn text(&self) -> String {
         let mut text = format!(
-            "# Drawn by `partita compare --random`: {}.\n\nharts = {}\nmemory = \"1 GiB\"\nguest-files = 7\n\
+            "# Drawn by `partita compare --random`: {}.\n\nharts = {}\nmemory = \"1 GiB\"\nguest-interrupt-files = 7\n\
              spin = \"reservation\"\nwait = \"self-wait\"\ntime-limit = \"1 min\"\n",
             self.name, self.harts
         );

@@ -3,11 +3,9 @@
 use super::contents::Contents;
 use super::slots::Assignment;
 use crate::verify::slices::describe;
-use crate::{Located, System, Vm};
-use abi::system::{
-    Allocation, Io, Migration, Parameters, PauseLoops, Purging, Queue, RemoteFences, Scheduling,
-    SliceDescription, Slot, SwitchDescription, Translations, VmName, names,
-};
+use crate::{Located, Settings, System, Vm};
+use abi::keys::Takes;
+use abi::system::{Allocation, Io, SliceDescription, Slot, SwitchDescription, VmName, names};
 use vm_fdt::{Error, FdtWriter};
 
 /// The description as a flattened device tree.
@@ -20,33 +18,7 @@ pub fn compile(
     let mut tree = FdtWriter::new()?;
     let root = tree.begin_node("")?;
     tree.property_string(names::COMPATIBLE, names::COMPATIBLE_VALUE)?;
-    if let Some(slice) = system.time_slice {
-        // The system was refused if it were out of bounds.
-        let slice = u32::try_from(slice.0).unwrap_or(u32::MAX);
-        tree.property_u32(names::TIME_SLICE_US, slice)?;
-    }
-    tree.property_string(names::SPIN, system.spin.name())?;
-    tree.property_string(names::WAIT, system.wait.name())?;
-    if system.migration.value != Migration::AsNeeded {
-        tree.property_string(names::MIGRATION, system.migration.value.name())?;
-    }
-    if system.queue != Queue::Single {
-        tree.property_string(names::QUEUE, system.queue.name())?;
-    }
-    if system.scheduling != Scheduling::Floating {
-        tree.property_string(names::SCHEDULING, system.scheduling.name())?;
-    }
-    if system.translations.value != Translations::LastHost {
-        tree.property_string(names::TRANSLATIONS, system.translations.value.name())?;
-    }
-    if system.purge != Purging::Fence {
-        tree.property_string(names::PURGE, system.purge.name())?;
-    }
-    if system.remote_fences != RemoteFences::Precise {
-        tree.property_string(names::REMOTE_FENCES, system.remote_fences.name())?;
-    }
-    compile_parameters(&mut tree, &system.parameters)?;
-    tree.property_string(names::WHEN_IDLE, system.when_idle.name())?;
+    compile_settings(&mut tree, &system.settings)?;
     if let Some(focus) = focus {
         tree.property_string(names::CONSOLE_FOCUS, focus.as_str())?;
     }
@@ -122,49 +94,18 @@ fn compile_slices(
     }
 }
 
-/// Those that the system gives; the scheduler knows the usual values of the others.
-fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(), Error> {
-    let Parameters {
-        affinity,
-        self_wait_budget,
-        reservation_limit_us,
-        round,
-        relaxed_terms,
-        pause_loops,
-        costs,
-    } = *parameters;
-    let all = [
-        (names::AFFINITY, affinity),
-        (names::SELF_WAIT_BUDGET, self_wait_budget),
-        (names::RESERVATION_LIMIT_US, reservation_limit_us),
-        (names::ROUND, round),
-        (names::RELAXED_TERMS, relaxed_terms),
-        (names::HOST_INTERRUPT_COST, costs.host_interrupt),
-        (names::FUTILE_PASS_COST, costs.futile_pass),
-        (names::DISPATCH_COST, costs.dispatch),
-        (names::MODE_CHANGE_COST, costs.mode_change),
-    ];
-    compile_numbers(tree, all)?;
-    compile_pause_loops(tree, pause_loops)
-}
-
-fn compile_pause_loops(tree: &mut FdtWriter, loops: PauseLoops) -> Result<(), Error> {
-    let all = [
-        (names::PLE_GAP, loops.gap),
-        (names::PLE_WINDOW, loops.window),
-        (names::PLE_WINDOW_MOST, loops.window_most),
-    ];
-    compile_numbers(tree, all)
-}
-
-/// Those that are given.
-fn compile_numbers(
-    tree: &mut FdtWriter,
-    all: impl IntoIterator<Item = (&'static str, Option<u32>)>,
-) -> Result<(), Error> {
-    for (name, value) in all {
-        if let Some(value) = value {
-            tree.property_u32(name, value)?;
+/// The values that are given, as `abi::system` reads them; the hypervisor knows the others.
+fn compile_settings(tree: &mut FdtWriter, settings: &Settings) -> Result<(), Error> {
+    for (row, value) in settings.properties() {
+        match row.takes {
+            Takes::Word(words) => {
+                let word = usize::try_from(value)
+                    .ok()
+                    .and_then(|place| words.get(place));
+                tree.property_string(row.name, word.unwrap_or(&""))?;
+            }
+            // A property has no more than 32 bits, by a test of the table.
+            _ => tree.property_u32(row.name, u32::try_from(value).unwrap_or(u32::MAX))?,
         }
     }
     Ok(())
@@ -179,8 +120,7 @@ fn compile_vm(
     tree.property_string(names::NAME, vm.name.as_str())?;
     tree.property_u32(names::VCPUS, vm.vcpus.value)?;
     tree.property_u64(names::MEMORY, vm.memory.value.0)?;
-    tree.property_string(names::PLACEMENT, vm.placement.value.name())?;
-    tree.property_string(names::TRANSLATION, vm.translation.value.name())?;
+    compile_settings(tree, &vm.settings)?;
     match vm.allocation.value {
         Allocation::Shared { share } => tree.property_u32(names::SHARE, share)?,
         Allocation::Dedicated { harts } => {
@@ -199,7 +139,7 @@ fn compile_vm(
     };
     tree.property_array_u32(names::DEVICES, &slots(Io::ALL))?;
     for (name, io) in [
-        (names::SIMULATED, &[Io::General, Io::Fast][..]),
+        (names::MEDIATED, &[Io::General, Io::Fast][..]),
         (names::FAST, &[Io::Fast]),
     ] {
         let slots = slots(io);
@@ -207,19 +147,9 @@ fn compile_vm(
             tree.property_array_u32(name, &slots)?;
         }
     }
-    if vm.balloon.is_some() {
-        tree.property_null(names::BALLOON)?;
-    }
     if !vm.hidden.is_empty() {
         let hidden: Vec<&str> = vm.hidden.names().collect();
         tree.property_string(names::HIDE, &hidden.join(" "))?;
     }
-    compile_pause_loops(tree, vm.pause_loops)?;
-    if let Some(scheduling) = &vm.scheduling {
-        tree.property_string(names::VM_SCHEDULING, scheduling.value.name())?;
-    }
-    if vm.autostart {
-        tree.property_null(names::AUTOSTART)?;
-    }
-    tree.property_string(names::ON_FAILURE, vm.on_failure.name())
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Which device sits in which virtio-mmio slot of the board.
 
 use crate::{BOARD_SLOTS, Disk, System, Vm};
+use abi::keys;
 use abi::system::{Io, Slot};
 
 /// A device of a VM.
@@ -23,7 +24,7 @@ impl Device {
         match self {
             Self::Disk(number) => vm.io_of_disk(number),
             Self::Card(number) => vm.io_of_card(number),
-            Self::Rng | Self::Terminals => vm.io.value,
+            Self::Rng | Self::Terminals => vm.get(keys::IO),
         }
     }
 }
@@ -55,7 +56,7 @@ impl Assignment {
             let disks = vm.disks.iter().enumerate();
             let disks = disks.map(|(index, disk)| (named(disk), Device::Disk(index)));
             let cards = (0..vm.network.len()).map(|index| (None, Device::Card(index)));
-            let rng = vm.rng.then_some((None, Device::Rng));
+            let rng = vm.get(keys::RNG).then_some((None, Device::Rng));
             let terminals = vm.terminals.map(|_| (None, Device::Terminals));
             let mut devices = Vec::new();
             for (slot, device) in disks.chain(cards).chain(rng).chain(terminals) {

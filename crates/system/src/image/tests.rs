@@ -1,11 +1,10 @@
 //! What is composed is what the hypervisor reads.
 
 use super::*;
-use crate::Document;
+use crate::{Document, Origin};
 use abi::cpio::Archive;
-use abi::system::{
-    Allocation, Costs, Hidden, Parameters, PauseLoops, Slot, SystemDescription, VmId,
-};
+use abi::keys::{self, Scope, Settings, Takes};
+use abi::system::{Allocation, Hidden, Placement, Slot, SystemDescription, VmId};
 use std::fs;
 use std::path::Path;
 
@@ -55,9 +54,7 @@ fn the_hypervisor_reads_what_is_composed() {
     assert_eq!(first.name, abi::system::FILE_NAME);
     let read = SystemDescription::parse(first.data).unwrap();
 
-    assert_eq!(read.time_slice_us, None);
-    assert_eq!(read.parameters, Parameters::default());
-    assert_eq!((read.spin, read.wait), (system.spin, system.wait));
+    assert_eq!(read.settings, Settings::default());
     assert_eq!(read.console_focus, Some(VmId(1)));
     let [one, two] = &read.vms[..] else {
         panic!("{} VMs", read.vms.len())
@@ -67,10 +64,8 @@ fn the_hypervisor_reads_what_is_composed() {
         ("one", 2, 64 << 20)
     );
     assert_eq!(one.allocation, Allocation::Shared { share: 30 });
-    assert_eq!(
-        (one.bootargs, one.autostart, two.autostart),
-        ("quiet", true, false)
-    );
+    assert_eq!(one.bootargs, "quiet");
+    assert!(one.get(keys::AUTOSTART) && !two.get(keys::AUTOSTART));
     assert_eq!(two.allocation, system.vms[1].allocation.value);
     let file = |name| archive.find(name).unwrap();
     assert_eq!(file(one.kernel), Some(&b"first kernel"[..]));
@@ -82,53 +77,83 @@ fn the_hypervisor_reads_what_is_composed() {
     assert_eq!(files.filter(|entry| entry.name != "pad").count(), 4);
 }
 
+/// The hypervisor's description of a system.
+fn described(system: &System, folder: &Path) -> Vec<u8> {
+    let slots = slots::Assignment::of(system);
+    let cache = Cache::new(folder.join("cache"));
+    let image = compose(system, &slots, &cache, None).unwrap();
+    let archive = Archive::new(&image);
+    archive
+        .find(abi::system::FILE_NAME)
+        .unwrap()
+        .unwrap()
+        .to_vec()
+}
+
 #[test]
-fn the_hypervisor_reads_the_parameters_that_are_given() {
+fn every_given_property_reaches_the_hypervisor() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = Origin::Set(String::new());
+    let composed = system(folder.path());
+    for (place, row) in keys::ROWS
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| row.property)
+    {
+        let (low, high) = match row.takes {
+            Takes::Number { min, max, .. } => (min.into(), max.into()),
+            Takes::Time { min, max } => (min, max),
+            Takes::Word(words) => (0, words.len() as u64 - 1),
+            _ => (0, 1),
+        };
+        for value in [low, high] {
+            let mut system = composed.clone();
+            let of_vm = |scope| matches!(scope, Scope::Vm | Scope::VmExperiment);
+            let (of_vm, of_system) = (
+                row.scopes.iter().any(|scope| of_vm(*scope)),
+                row.scopes.iter().any(|scope| !of_vm(*scope)),
+            );
+            if of_system {
+                system.settings.set(place, value, origin.clone());
+            }
+            if of_vm {
+                let settings = &mut system.vms[0].settings;
+                settings.set(place, value, origin.clone());
+                // A balloon needs single pages.
+                let paged = Placement::ALL
+                    .iter()
+                    .position(|word| *word == Placement::Paged);
+                if place == keys::BALLOON.place() {
+                    settings.set(
+                        keys::PLACEMENT.place(),
+                        paged.unwrap() as u64,
+                        origin.clone(),
+                    );
+                }
+            }
+            let blob = described(&system, folder.path());
+            let read = SystemDescription::parse(&blob).unwrap();
+            let own = read.vms[0].settings.number(place);
+            assert_eq!(
+                read.settings.number(place),
+                of_system.then_some(value),
+                "{}",
+                row.name
+            );
+            assert_eq!(own, of_vm.then_some(value), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn hidden_extensions_reach_the_hypervisor() {
     let folder = tempfile::tempdir().unwrap();
     let mut system = system(folder.path());
-    let slots = slots::Assignment::of(&system);
-    let cache = Cache::new(folder.path().join("cache"));
-    let all = Parameters {
-        affinity: Some(0),
-        self_wait_budget: Some(3),
-        reservation_limit_us: Some(250_000),
-        round: Some(1024),
-        relaxed_terms: Some(0),
-        pause_loops: PauseLoops {
-            gap: Some(64),
-            window: Some(0),
-            window_most: Some(u32::MAX),
-        },
-        costs: Costs {
-            host_interrupt: Some(1),
-            futile_pass: Some(20),
-            dispatch: Some(300),
-            mode_change: Some(4000),
-        },
-    };
-    let one = Parameters {
-        round: Some(2),
-        ..Parameters::default()
-    };
-    system.vms[0].pause_loops.window = Some(1000);
     system.vms[0].hidden = Hidden::from_names("zawrs zbb").unwrap();
-    for parameters in [all, one] {
-        system.parameters = parameters;
-        let image = compose(&system, &slots, &cache, None).unwrap();
-        let archive = Archive::new(&image);
-        let description = archive.find(abi::system::FILE_NAME).unwrap().unwrap();
-        let read = SystemDescription::parse(description).unwrap();
-        assert_eq!(read.parameters, parameters);
-        // A VM's own come before the system's.
-        let windows: Vec<_> = read.vms.iter().map(|vm| vm.pause_loops.window).collect();
-        assert_eq!(windows, [Some(1000), parameters.pause_loops.window]);
-        let hidden: Vec<_> = read
-            .vms
-            .iter()
-            .map(|vm| vm.hidden.names().count())
-            .collect();
-        assert_eq!(hidden, [2, 0]);
-    }
+    let blob = described(&system, folder.path());
+    let read = SystemDescription::parse(&blob).unwrap();
+    let hidden = read.vms.iter().map(|vm| vm.hidden.names().count());
+    assert_eq!(hidden.collect::<Vec<_>>(), [2, 0]);
 }
 
 #[test]

@@ -1,32 +1,16 @@
 //! The tables `[switch.NAME]` of a system file, and which of a VM's networks are switches.
 
-use crate::document::{Document, Origin, Value};
+use crate::document::Document;
 use crate::section::Section;
 use crate::{Problem, Switch, Vm};
+use abi::keys;
 use abi::system::VmName;
 
 /// Reads the tables `[switch.NAME]`.
 pub(super) fn read_switches(root: &mut Section<'_>) -> Vec<Switch> {
-    const EXAMPLE: &str = "{ lan = {} }";
-    let Some(node) = root.optional("switch") else {
-        return Vec::new();
-    };
-    let Value::Table(table) = &node.value else {
-        root.wrong_kind(node, "switch", "a table", EXAMPLE);
-        return Vec::new();
-    };
     let mut all = Vec::new();
-    for (name, origin, node) in table.iter() {
-        let Value::Table(table) = &node.value else {
-            root.wrong_kind(node, &format!("switch.{name}"), "a table", EXAMPLE);
-            continue;
-        };
-        let origin = match &node.origin {
-            Origin::File(range) if range.start < origin.position() => origin.clone(),
-            _ => node.origin.clone(),
-        };
-        let path = format!("switch.{name}.");
-        let mut section = Section::new(root.document, table, path, origin.clone());
+    for (name, mut section) in root.named_tables(keys::SWITCHES) {
+        let origin = section.origin.clone();
         if VmName::new(name).is_none() {
             section.problems.push(Problem::new(
                 section.document,
@@ -36,7 +20,7 @@ pub(super) fn read_switches(root: &mut Section<'_>) -> Vec<Switch> {
                 "use a letter, then letters, digits, - and _, at most 31 in all",
             ));
         }
-        let uplink = section.boolean("uplink", false);
+        let uplink = section.settings().get(keys::UPLINK);
         root.problems.extend(section.finish());
         all.push(Switch {
             name: String::from(name),

@@ -1,23 +1,18 @@
 //! One VM of a system file.
 
 use super::disks::read_disks;
-use super::loops::{read_hidden, read_pause_loops};
-use crate::Habits;
-use crate::document::{Origin, Value};
+use super::loops::read_hidden;
+use super::read_experiment;
+use crate::document::Value;
 use crate::section::Section;
-use crate::{BOARD_HARTS, Bytes, Card, FileName, Located, Problem, Vm};
-use abi::system::{
-    Allocation, HartId, HartSet, Io, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    OnFailure, Placement, SHARE, Scheduling, VmName, VmTranslation,
-};
+use crate::{BOARD_HARTS, Bytes, Card, FileName, Habits, Located, Problem, Vm};
+use abi::keys::{self, Scope};
+use abi::system::{Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MEMORY_GRANULE, VmName};
 use std::path::PathBuf;
 
 /// Reads one VM: `None` if what is missing makes it none, and its mistakes.
-pub(super) fn read_vm(
-    mut section: Section<'_>,
-    name: &str,
-    origin: Origin,
-) -> (Option<Vm>, Vec<Problem>) {
+pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<Problem>) {
+    let origin = section.origin.clone();
     let checked = VmName::new(name);
     if checked.is_none() {
         let remedy =
@@ -30,74 +25,29 @@ pub(super) fn read_vm(
             remedy,
         ));
     }
-    let vcpus = section.required("vcpus", "4").and_then(|node| {
-        let value = section.integer(node, "vcpus", 1..=MAX_VCPUS_PER_VM as u32)?;
+    let vcpus = section.node(keys::VCPUS).and_then(|node| {
+        let value = section.number(node, keys::VCPUS)?;
         Some(Located {
             value,
             origin: node.origin.clone(),
         })
     });
-    let memory = section.size("memory", "512 MiB");
-    let written = section.table.get("placement");
-    let placement = Located {
-        value: section.word(
-            "placement",
-            Placement::ALL,
-            Placement::name,
-            Placement::Real,
-        ),
-        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
-    };
-    let written = section.table.get("translation");
-    let translation = Located {
-        value: section.word(
-            "translation",
-            VmTranslation::ALL,
-            VmTranslation::name,
-            VmTranslation::TwoStage,
-        ),
-        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
-    };
-    let written = section.table.get("io");
-    let io = Located {
-        value: section.word("io", Io::ALL, Io::name, Io::Direct),
-        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
-    };
+    let memory = section.size(keys::VM_MEMORY);
+    let mut settings = section.settings();
+    if let Some(mut experiment) = section.table_of(keys::VM_EXPERIMENT) {
+        settings.extend(read_experiment(&mut experiment));
+        section.problems.extend(experiment.finish());
+    }
     let allocation = read_allocation(&mut section);
-    let kernel = section.required("kernel", "\"image:debian/kernel\"");
+    let kernel = section.node(keys::KERNEL);
     let kernel = kernel.and_then(|node| section.file(node, "kernel"));
-    let initrd = section.optional("initrd");
+    let initrd = section.node(keys::INITRD);
     let initrd = initrd.and_then(|node| section.file(node, "initrd"));
     let command_line = read_command_line(&mut section);
     let (disks, slices) = read_disks(&mut section);
     let network = read_network(&mut section);
-    let rng = section.boolean("rng", false);
-    let written = section.table.get("balloon");
-    let balloon = section.boolean("balloon", false).then_some(());
-    let balloon = balloon.and(written.map(|node| node.origin.clone()));
     let terminals = read_terminals(&mut section);
-    let autostart = section.boolean("autostart", true);
-    let on_failure = section.word(
-        "on-failure",
-        OnFailure::ALL,
-        OnFailure::name,
-        OnFailure::Stop,
-    );
-
     let hidden = read_hidden(&mut section);
-    let pause_loops = read_pause_loops(&mut section);
-    let written = section.table.get("scheduling").cloned();
-    // Asked for also where it is not written, so that it is among the keys that are known.
-    let value = section.word(
-        "scheduling",
-        Scheduling::ALL,
-        Scheduling::name,
-        Scheduling::Floating,
-    );
-    let scheduling = written.map(|node| Located {
-        value,
-        origin: node.origin,
-    });
 
     let vm = checked.zip(allocation).map(|(name, allocation)| {
         // As for the system: what is missing has been reported.
@@ -115,9 +65,6 @@ pub(super) fn read_vm(
                 value: Bytes(MEMORY_GRANULE),
                 origin: origin.clone(),
             }),
-            placement,
-            translation,
-            io,
             allocation,
             kernel: kernel.unwrap_or(Located {
                 value: FileName::Path(PathBuf::new()),
@@ -129,14 +76,9 @@ pub(super) fn read_vm(
             slices,
             network,
             ports: Vec::new(),
-            rng,
-            balloon,
             terminals,
             hidden,
-            pause_loops,
-            scheduling,
-            autostart,
-            on_failure,
+            settings,
             origin,
         }
     });
@@ -144,11 +86,11 @@ pub(super) fn read_vm(
 }
 
 fn read_allocation(section: &mut Section<'_>) -> Option<Located<Allocation>> {
-    let share = section.optional("share");
-    let dedicated = section.optional("dedicated-harts");
+    let share = section.node(keys::SHARE);
+    let dedicated = section.node(keys::DEDICATED_HARTS);
     match (share, dedicated) {
         (Some(node), None) => {
-            let share = section.integer(node, "share", SHARE)?;
+            let share = section.number(node, keys::SHARE)?;
             Some(Located {
                 value: Allocation::Shared { share },
                 origin: node.origin.clone(),
@@ -156,13 +98,13 @@ fn read_allocation(section: &mut Section<'_>) -> Option<Located<Allocation>> {
         }
         (None, Some(node)) => {
             let Value::Array(items) = &node.value else {
-                section.wrong_kind(node, "dedicated-harts", "a list", "[2, 3]");
+                section.list(keys::DEDICATED_HARTS);
                 return None;
             };
             let mut harts = HartSet::EMPTY;
             let mut good = true;
             for item in items {
-                match section.integer(item, "dedicated-harts", 0..=BOARD_HARTS - 1) {
+                match section.integer(item, "dedicated-harts", 0..=BOARD_HARTS - 1, "[2, 3]") {
                     Some(hart) if harts.insert(HartId(hart)) => {}
                     Some(hart) => {
                         good = false;
@@ -202,10 +144,7 @@ fn read_allocation(section: &mut Section<'_>) -> Option<Located<Allocation>> {
 }
 
 fn read_command_line(section: &mut Section<'_>) -> String {
-    let Some(node) = section.optional("command-line") else {
-        return String::new();
-    };
-    let Some(text) = section.text(node, "command-line", "console=ttyS0") else {
+    let Some((node, text)) = section.text_of(keys::COMMAND_LINE) else {
         return String::new();
     };
     if text.len() > MAX_BOOTARGS_LENGTH || text.contains('\0') {
@@ -218,23 +157,25 @@ fn read_command_line(section: &mut Section<'_>) -> String {
 
 fn read_network(section: &mut Section<'_>) -> Vec<Card> {
     let mut cards = Vec::new();
-    for (index, node) in section.list("network", "[\"lan\"]").iter().enumerate() {
+    for (index, node) in section.list(keys::NETWORK).iter().enumerate() {
         let (name, io) = match &node.value {
             Value::Table(table) => {
                 let path = format!("{}network[{index}].", section.path);
-                let mut card = Section::new(section.document, table, path, node.origin.clone());
-                let network = card.required("network", "\"lan\"");
-                let name = network.and_then(|node| card.text(node, "network", "lan"));
-                let written = card.table.get("io");
-                let value = card.word("io", Io::ALL, Io::name, Io::Direct);
-                let io = written.map(|node| Located {
+                let origin = node.origin.clone();
+                let mut card = Section::new(section.document, table, path, origin, Scope::Card);
+                let name = card.text_of(keys::CARD_NETWORK).map(|(_, name)| name);
+                let settings = card.settings();
+                let io = settings
+                    .get(keys::DEVICE_IO)
+                    .zip(settings.origin(keys::DEVICE_IO));
+                let io = io.map(|(value, origin)| Located {
                     value,
-                    origin: node.origin.clone(),
+                    origin: origin.clone(),
                 });
                 section.problems.extend(card.finish());
                 (name, io)
             }
-            _ => (section.text(node, "network", "lan"), None),
+            _ => (section.text(node, "network", "[\"lan\"]"), None),
         };
         let Some(name) = name else {
             continue;
@@ -258,30 +199,17 @@ fn read_network(section: &mut Section<'_>) -> Vec<Card> {
     cards
 }
 
-/// Most terminals of a VM: Linux has eight lines for them (`HVC_ALLOC_TTY_ADAPTERS`), of which the SBI's console may take
-/// one.
-pub const MOST_TERMINALS: u32 = 7;
-
 fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
-    const EXAMPLE: &str = "{ count = 4, transactions = 20, think = \"200 ms\" }";
-    let node = section.optional("terminals")?;
-    let Value::Table(table) = &node.value else {
-        section.wrong_kind(node, "terminals", "a table", EXAMPLE);
-        return None;
-    };
-    let path = format!("{}terminals.", section.path);
-    let mut terminals = Section::new(section.document, table, path, node.origin.clone());
-    let count = terminals.required("count", "4");
-    let count = count.and_then(|node| terminals.integer(node, "count", 1..=MOST_TERMINALS));
-    let transactions = terminals.required("transactions", "20");
-    let transactions =
-        transactions.and_then(|node| terminals.integer(node, "transactions", 1..=1_000_000));
-    terminals.required("think", "\"200 ms\"");
-    let think = terminals.duration("think", 1_000..=3_600_000_000);
+    let mut terminals = section.table_of(keys::TERMINALS)?;
+    let settings = terminals.settings();
+    // A key that must be given and is not is a mistake.
+    terminals.node(keys::TERMINAL_COUNT);
+    terminals.node(keys::TRANSACTIONS);
+    terminals.node(keys::THINK_TIME);
     section.problems.extend(terminals.finish());
     Some(Habits {
-        count: count?,
-        transactions: transactions?,
-        think: think?.into(),
+        count: settings.given(keys::TERMINAL_COUNT)?,
+        transactions: settings.given(keys::TRANSACTIONS)?,
+        think: std::time::Duration::from_micros(settings.get(keys::THINK_TIME)?),
     })
 }

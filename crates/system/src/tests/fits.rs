@@ -45,47 +45,58 @@ fn what_does_not_fit_is_found() {
         &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
         &["every hart is dedicated"],
     );
-    read(GOOD, &["migration=always"]).unwrap();
+    read(GOOD, &["experiment.migration=always"]).unwrap();
     mistake(
         GOOD,
-        &["migration=always", "scheduling=fixed"],
-        &["migration=always", "scheduling is fixed"],
+        &["experiment.migration=always", "scheduling=pinned"],
+        &["experiment.migration=always", "scheduling is pinned"],
     );
     mistake(
         GOOD,
-        &["translations=keep"],
-        &["translations=keep", "go to other harts", "one-shot"],
+        &["tlb-purge=keep"],
+        &["tlb-purge=keep", "go to other harts", "one-shot"],
     );
-    read(GOOD, &["translations=keep", "scheduling=fixed"]).unwrap();
-    read(GOOD, &["translations=one-shot"]).unwrap();
-    read(GOOD, &["purge=rename", "remote-fences=any-vcpu"]).unwrap();
+    read(GOOD, &["tlb-purge=keep", "scheduling=pinned"]).unwrap();
+    read(GOOD, &["tlb-purge=one-shot"]).unwrap();
+    read(
+        GOOD,
+        &[
+            "experiment.purge=new-vmid",
+            "experiment.remote-fences=any-vcpu",
+        ],
+    )
+    .unwrap();
     // A VM says it otherwise than its system.
-    let fixed = "vm.web.scheduling=fixed";
-    read(GOOD, &["translations=keep", fixed]).unwrap();
+    let fixed = "vm.web.scheduling=pinned";
+    read(GOOD, &["tlb-purge=keep", fixed]).unwrap();
     let floats = "vm.web.scheduling=floating";
     mistake(
         GOOD,
-        &["translations=keep", "scheduling=fixed", floats],
+        &["tlb-purge=keep", "scheduling=pinned", floats],
         &[floats, "go to other harts", "one-shot"],
     );
     mistake(
         GOOD,
-        &["migration=always", fixed],
-        &["migration=always", "scheduling is fixed"],
+        &["experiment.migration=always", fixed],
+        &["experiment.migration=always", "scheduling is pinned"],
     );
     mistake(
         GOOD,
-        &["vm.control.scheduling=fixed"],
-        &["vm.control.scheduling=fixed", "harts of its own", "leave"],
+        &["vm.control.scheduling=pinned"],
+        &["vm.control.scheduling=pinned", "harts of its own", "leave"],
     );
     mistake(
         GOOD,
         &[
             "harts=3",
             "vm.control.dedicated-harts=[1, 2]",
-            "migration=always",
+            "experiment.migration=always",
         ],
-        &["migration=always", "1 of the harts is shared", "share two"],
+        &[
+            "experiment.migration=always",
+            "1 of the harts is shared",
+            "at least two harts",
+        ],
     );
     mistake(
         GOOD,
@@ -110,7 +121,7 @@ fn what_does_not_fit_is_found() {
 fn a_disk_that_keeps_belongs_to_one_vm() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let name = file.path().to_str().unwrap();
-    let kept = format!("vm.web.disks=[{{ file = {name:?}, keep = true }}]");
+    let kept = format!("vm.web.disks=[{{ file = {name:?}, persistent = true }}]");
     let other = format!("vm.control.disks=[{{ file = {name:?} }}]");
     read(GOOD, &[&kept]).unwrap();
     mistake(
@@ -120,7 +131,7 @@ fn a_disk_that_keeps_belongs_to_one_vm() {
     );
     mistake(
         GOOD,
-        &["vm.web.disks=[{ file = \"image:debian/disk\", keep = true }]"],
+        &["vm.web.disks=[{ file = \"image:debian/disk\", persistent = true }]"],
         &["vm.web.disks[0].file", "cache"],
     );
 }

@@ -23,7 +23,7 @@ fn slices_are_read_and_described() {
     let both = [
         shared(&file),
         slice("web", ", size = \"32 KiB\""),
-        slice("control", ", first = \"32 KiB\", read-only = true"),
+        slice("control", ", offset = \"32 KiB\", read-only = true"),
     ];
     let system = read(GOOD, &both.each_ref().map(String::as_str)).unwrap();
     let described: Vec<_> = system
@@ -44,9 +44,9 @@ fn two_vms_may_read_the_same_and_not_write_it() {
     read(GOOD, &[&disk, &slice("web", ", read-only = true"), &reader]).unwrap();
     mistake(
         GOOD,
-        &[&disk, &slice("web", ", first = \"32 KiB\""), &reader],
+        &[&disk, &slice("web", ", offset = \"32 KiB\""), &reader],
         &[
-            "vm.control.disks[0].first",
+            "vm.control.disks[0].offset",
             "vm.web.disks[0]",
             "read-only = true",
         ],
@@ -61,21 +61,21 @@ fn slices_that_cannot_be_are_named() {
         mistake(GOOD, &[&disk, &slice("web", rest)], words);
     };
     mistake(
-        ", first = \"64 KiB\"",
+        ", offset = \"64 KiB\"",
         &["vm.web.disks[0].size", "65536 bytes"],
     );
     mistake(
-        ", first = \"32 KiB\", size = \"33 KiB\"",
+        ", offset = \"32 KiB\", size = \"33 KiB\"",
         &["vm.web.disks[0].size", "65536 bytes"],
     );
     // The disk has another slice, so that it does not count as unused.
     let other = slice("control", ", read-only = true");
     for (rest, key) in [
-        (", first = \"5 B\"", "vm.web.disks[0].first"),
+        (", offset = \"5 B\"", "vm.web.disks[0].offset"),
         (", size = \"0 B\"", "vm.web.disks[0].size"),
     ] {
         let changes = [disk.as_str(), &slice("web", rest), &other];
-        super::mistake(GOOD, &changes, &[key, "512 bytes"]);
+        super::mistake(GOOD, &changes, &[key, "512 B"]);
     }
     super::mistake(
         GOOD,

@@ -2,10 +2,7 @@
 
 use crate::cache::Cache;
 use crate::{Document, Origin, Problem, SharedDisk, Slice, System, Vm};
-use abi::system::{MAX_SHARING, MAX_SLICES, SliceDescription};
-
-/// Bytes of a sector.
-const SECTOR: u64 = 512;
+use abi::system::{MAX_SHARING, MAX_SLICES, SECTOR, SliceDescription};
 
 /// A slice with whose it is and the key of its table.
 struct Known<'a> {
@@ -20,7 +17,7 @@ pub fn describe(system: &System, slice: &Slice) -> Option<SliceDescription> {
     let place = system.disks.iter().position(named)?;
     Some(SliceDescription {
         disk: u32::try_from(place).ok()?,
-        first: slice.first.value.0 / SECTOR,
+        first: slice.offset.value.0 / SECTOR,
         sectors: (slice.size.as_ref()).map_or(0, |size| size.value.0 / SECTOR),
         read_only: slice.read_only,
     })
@@ -64,7 +61,7 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
                 let message = format!("the disk has {} bytes", size * SECTOR);
                 let remedy =
                     String::from("let the slice end with the disk, or make the image larger");
-                let origin = slice.size.as_ref().unwrap_or(&slice.first);
+                let origin = slice.size.as_ref().unwrap_or(&slice.offset);
                 report(&origin.origin, "size", message, remedy);
             }
             let collides = |other: &&Known<'_>| other.description.collides_with(&description);
@@ -72,13 +69,13 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
                 let message = format!("{} has a part of it, and one of them writes", other.key);
                 let remedy = format!(
                     "let it begin behind the other, which begins at {} and has {}, or say read-only = true for both",
-                    other.slice.first.value,
+                    other.slice.offset.value,
                     match &other.slice.size {
                         Some(size) => size.value.to_string(),
                         None => String::from("the rest of the disk"),
                     }
                 );
-                report(&slice.first.origin, "first", message, remedy);
+                report(&slice.offset.origin, "offset", message, remedy);
             }
             known.push(Known {
                 key,

@@ -1,6 +1,7 @@
 //! Switches between VMs: as many as the hypervisor keeps, each with ports, and one port of each for a VM.
 
 use crate::{Document, Problem, System};
+use abi::keys;
 use abi::system::{MAX_SHARING, MAX_SWITCHES};
 
 /// Checks all switches of a system.
@@ -22,7 +23,7 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
     }
     let mut sharing = 0;
     for vm in &system.vms {
-        sharing += usize::from(vm.balloon.is_some());
+        sharing += usize::from(vm.get(keys::BALLOON));
         for (number, port) in vm.ports.iter().enumerate() {
             let mut report = |message: String, remedy: String| {
                 let key = format!("vm.{}.network", vm.name);

@@ -7,7 +7,7 @@ use system::System;
 
 /// The limit that a run has run into.
 pub(super) fn its_limit(arguments: &RunArguments, system: &System) -> String {
-    match (arguments.timeout, system.time_limit, arguments.on) {
+    match (arguments.timeout, system.time_limit(), arguments.on) {
         (Some(seconds), ..) => {
             format!("--timeout {seconds}, in seconds of the host's time, was reached")
         }

@@ -37,7 +37,7 @@ const VMS: [(&str, &str, &str, &str); 4] = [
         "slice",
         "resident",
         "direct",
-        "{ slice-of = \"shared\", first = \"0 B\", size = \"16 MiB\" }",
+        "{ slice-of = \"shared\", offset = \"0 B\", size = \"16 MiB\" }",
     ),
 ];
 
@@ -139,7 +139,7 @@ fn system(folder: &Path, run: &Run) -> PathBuf {
     fs::File::create(&disk).unwrap().set_len(DISK).unwrap();
     let disk = disk.display().to_string();
     let mut text = format!(
-        "harts = 2\nmemory = \"3 GiB\"\nguest-files = 7\nmigration = \"always\"\nwhen-idle = \"power-off\"\n\
+        "harts = 2\nmemory = \"3 GiB\"\nguest-interrupt-files = 7\nexperiment.migration = \"always\"\nwhen-idle = \"power-off\"\n\
          [disk.shared]\nfile = \"{disk}\"\n"
     );
     for (name, placement, io, its) in VMS {
