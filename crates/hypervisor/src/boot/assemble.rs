@@ -152,7 +152,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
 /// Reserves pages for the guests whose memory comes when it is touched.
 fn pool(description: &SystemDescription<'_>, frames: Frames) -> Result<PagePool, AssembleError> {
     let vms = (0..).map_while(VmId::new).zip(&description.vms);
-    let on_touch = vms.filter(|(_, vm)| vm.placement == Placement::Paged);
+    let on_touch = vms.filter(|(_, vm)| vm.get(keys::PLACEMENT) == Placement::Paged);
     let reserved = on_touch.map(|(id, vm)| (id, placement::reservation(vm.memory)));
     let reserved: Vec<(VmId, u64)> = reserved.collect();
     PagePool::of_frames(frames, &reserved, &Physical::default())
