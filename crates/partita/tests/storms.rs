@@ -168,7 +168,7 @@ fn soak_harts_that_tell_who_holds_a_lock_name_more_holders_without_a_hart() {
         let mut sums = [0.0; 2];
         for seed in 1..=60 {
             let measures = pause_loops_with(extensions, "two-per-hart.toml", spin, seed);
-            let names = ["events.holder-favoured", "pause-exits"];
+            let names = ["events.holder-boosted", "pause-exits"];
             for (sum, name) in sums.iter_mut().zip(names) {
                 *sum += measures[name].as_f64().unwrap_or(0.0);
             }
@@ -269,7 +269,7 @@ fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
         .map(|class| number(ours, &format!("pause-exits.{class}")))
         .sum();
     let at_locks = at_locks / 100.0 * number(ours, "pause-exits");
-    let read = number(ours, "events.ticket-known") + number(ours, "events.spin-over");
+    let read = number(ours, "events.ticket-decoded") + number(ours, "events.spin-satisfied");
     // Without a storm there are some ten, of which one may be of a wait that was not read.
     assert!(
         read >= 0.99 * at_locks - 1.0,
@@ -320,8 +320,8 @@ fn soak_a_stock_kernels_pause_loops_are_read() {
     let exits = number("pause-exits");
     assert!(exits > 0.0, "{measures}");
     // A vCPU's exits in a row of loops that are not read count as one wait.
-    let begun = number("events.spin-begun");
-    let short = number("events.spins-1") + number("events.spins-2");
+    let begun = number("events.spin-wait");
+    let short = number("events.spin-wait-exits-1") + number("events.spin-wait-exits-2");
     println!("{short} of {begun} waits in {exits} exits are short");
     assert!(begun >= 10.0 && short >= 0.85 * begun, "{measures}");
     assert!(exits <= 2.0 * begun, "{measures}");

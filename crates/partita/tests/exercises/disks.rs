@@ -86,7 +86,7 @@ fn operations_that_fail_stay_on_the_fast_way() {
         let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
         let measure = |name: &str| report["measures"][name].as_f64().unwrap_or(0.0);
         // Of those that were started at least one in twenty was started again.
-        let started = measure("events.chain-fast");
+        let started = measure("events.request-fast");
         assert!(started >= 3150.0, "{started}");
         let hits = measure("fast-translations");
         assert!(hits >= 99.0, "{hits}");
@@ -160,7 +160,7 @@ fn operations_of_slices_that_fail_are_done_in_the_end() {
     let output = exercise_with("machine", "exercises.toml", 2, &all, &more);
     assert_eq!(output.matches(" reads=300").count(), 2, "{output}");
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    let started = report["measures"]["events.chain-general"].as_f64().unwrap();
+    let started = report["measures"]["events.request-general"].as_f64().unwrap();
     // Of those that were started at least one in twenty was started again.
     assert!(started >= 6300.0, "{started}");
 }

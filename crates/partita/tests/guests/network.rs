@@ -54,8 +54,8 @@ fn guests_reach_each_other_by_cards_that_are_simulated() {
                 .sum::<u64>()
         };
         // A MiB comes in 700 frames at least.
-        assert!(of(0, "chain-fast") > 700, "{report}");
-        assert!(of(1, "chain-general") > 700, "{report}");
-        assert_eq!((of(0, "chain-general"), of(1, "chain-fast")), (0, 0));
+        assert!(of(0, "request-fast") > 700, "{report}");
+        assert!(of(1, "request-general") > 700, "{report}");
+        assert_eq!((of(0, "request-general"), of(1, "request-fast")), (0, 0));
     }
 }

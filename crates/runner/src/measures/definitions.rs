@@ -115,7 +115,7 @@ pub(super) const GENERAL: [Measure; 67] = [
         "%",
         Better::More,
         "part of the operations of simulated devices that took the fast way",
-        "events.chain-fast / (events.chain-fast + events.chain-general) x 100: the hit ratio of fast translation (paper 001 table 3). There is none \
+        "events.request-fast / (events.request-fast + events.request-general) x 100: the hit ratio of fast translation (paper 001 table 3). There is none \
          where no device is simulated.",
     ),
     measure(

@@ -23,8 +23,8 @@ fn case_one() -> (Report, Guests) {
         exits: BTreeMap::from([("wrs-nto", exits(200, 14_500)), ("wfi", exits(100, 10_000))]),
         events: BTreeMap::from([
             ("futile-dispatch", 5),
-            ("chain-fast", 197),
-            ("chain-general", 3),
+            ("request-fast", 197),
+            ("request-general", 3),
         ]),
     };
     let vm = VmReport {

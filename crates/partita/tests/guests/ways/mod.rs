@@ -281,8 +281,8 @@ fn check_hits(report: &serde_json::Value) {
                 .filter_map(|work| work["events"][event].as_u64())
                 .sum()
         };
-        let (fast, general) = (count("chain-fast"), count("chain-general"));
-        eprintln!("{name}: chain-fast {fast}, chain-general {general}");
+        let (fast, general) = (count("request-fast"), count("request-general"));
+        eprintln!("{name}: request-fast {fast}, request-general {general}");
         match name {
             "fast" => assert!(fast > 0 && 100 * fast >= 99 * (fast + general), "{vm}"),
             "general" | "slice" => assert!(fast == 0 && general > 0, "{vm}"),
