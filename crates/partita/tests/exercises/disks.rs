@@ -160,7 +160,9 @@ fn operations_of_slices_that_fail_are_done_in_the_end() {
     let output = exercise_with("machine", "exercises.toml", 2, &all, &more);
     assert_eq!(output.matches(" reads=300").count(), 2, "{output}");
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-    let started = report["measures"]["events.request-general"].as_f64().unwrap();
+    let started = report["measures"]["events.request-general"]
+        .as_f64()
+        .unwrap();
     // Of those that were started at least one in twenty was started again.
     assert!(started >= 6300.0, "{started}");
 }
