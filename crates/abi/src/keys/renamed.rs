@@ -1,6 +1,6 @@
 //! Keys and words that were called something else, so that a file from before is told the new name.
 
-use super::Scope;
+use super::row::Scope;
 
 /// A key that has another name or another place now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

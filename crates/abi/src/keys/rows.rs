@@ -1,14 +1,15 @@
 //! The table of keys.
 
+use super::key::Key;
 use super::limits::{
     MAX_BOARD_SLOTS, MAX_BOOTARGS_LENGTH, MAX_GUEST_FILES, MAX_HARTS, MAX_TERMINALS,
     MAX_VCPUS_PER_VM, MEMORY_GRANULE, SECTOR, SHARE as SHARES,
 };
-use super::value::agrees;
-use super::{
-    Io, Key, Migration, Note, OnFailure, PausePreset, Placement, Purging, RemoteFences, Row,
-    RunQueue, Scheduling, Scope, SpinMethod, Structure, Takes, TlbPurge, Value, VmTranslation,
-    WaitMethod, WhenIdle, Without,
+use super::row::{Note, Row, Scope, Takes, Without};
+use super::value::{Structure, Value, agrees};
+use super::words::{
+    Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue, Scheduling,
+    SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
 };
 
 /// Makes the table of its rows: a constant a key, and [`ROWS`] and [`NOTES`] in the same order.
@@ -49,12 +50,20 @@ macro_rules! rows {
 
         $(
             $(#[doc = $text])+
-            pub const $key: Key<$type> = Key::at(Place::$key as usize);
+            pub const $key: Key<$type> = Key::new(Place::$key as usize, &ROWS[Place::$key as usize]);
             const _: () = assert!(agrees(<$type as Value>::OPTIONAL, $key.row().without));
         )+
     };
     (@property) => { true };
     (@host) => { false };
+}
+
+impl<T> Key<T> {
+    /// The key's note.
+    pub fn note(self) -> &'static Note {
+        // Both tables have the same rows.
+        &NOTES[self.place()]
+    }
 }
 
 const fn number(min: u32, max: u32, unit: &'static str) -> Takes {

@@ -1,6 +1,8 @@
 //! The values that a description gives for its keys.
 
-use super::{COUNT, Key, ROWS, Value};
+use super::key::Key;
+use super::rows::{COUNT, ROWS};
+use super::value::Value;
 use core::fmt;
 
 /// How many keys the description carries as properties.

@@ -1,6 +1,6 @@
 //! Types of keys' values, and their form in a store: one number.
 
-use super::Without;
+use super::row::Without;
 
 /// A type that a key's value can have.
 pub trait Value: Copy {
@@ -36,7 +36,7 @@ macro_rules! number {
         impl $crate::keys::value::Value for $type {
             const OPTIONAL: Option<bool> = Some(false);
 
-            fn of(given: Option<u64>, without: $crate::keys::Without) -> Self {
+            fn of(given: Option<u64>, without: $crate::keys::row::Without) -> Self {
                 $from($crate::keys::value::or_usual(given, without))
             }
 
@@ -48,7 +48,7 @@ macro_rules! number {
         impl $crate::keys::value::Value for Option<$type> {
             const OPTIONAL: Option<bool> = Some(true);
 
-            fn of(given: Option<u64>, _: $crate::keys::Without) -> Self {
+            fn of(given: Option<u64>, _: $crate::keys::row::Without) -> Self {
                 given.map($from)
             }
 
