@@ -1,4 +1,4 @@
-//! The papers' proposed hardware: docs/extensions.md.
+//! The papers' proposed hardware: docs/reference/extensions.md.
 
 /// hplegap: greatest number of cycles between two PAUSEs of a loop.
 pub const HPLEGAP: usize = 0x6c0;

@@ -1,4 +1,4 @@
-//! Zihpm with the events of docs/machine.md, and Sscofpmf. Not for other machines.
+//! Zihpm with the events of docs/reference/machine.md, and Sscofpmf. Not for other machines.
 
 #![no_std]
 #![no_main]

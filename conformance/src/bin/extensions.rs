@@ -1,4 +1,4 @@
-//! The custom extensions of docs/extensions.md, all of them on. Not for other machines.
+//! The custom extensions of docs/reference/extensions.md, all of them on. Not for other machines.
 
 #![no_std]
 #![no_main]

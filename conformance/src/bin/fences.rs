@@ -1,4 +1,4 @@
-//! The custom extensions of docs/extensions.md that purge translations by hardware, with the purge mask. Not
+//! The custom extensions of docs/reference/extensions.md that purge translations by hardware, with the purge mask. Not
 //! for other machines.
 
 #![no_std]

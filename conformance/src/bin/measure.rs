@@ -1,7 +1,7 @@
 //! Micro-benchmarks: what a core's caches, TLBs, walks, traps, fences and its way to other harts cost.
 //!
 //! Runs in M-mode on any machine with QEMU's virt map and mcycle. A line is `measure: NAME SIZE CYCLES`, with
-//! two decimals; docs/measuring.md says what each is, and `partita profile measure` makes a profile of it.
+//! two decimals; docs/guide/profile-a-board.md says what each is, and `partita profile measure` makes a profile of it.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! A machine without the custom extensions of docs/extensions.md.
+//! A machine without the custom extensions of docs/reference/extensions.md.
 
 #![no_std]
 #![no_main]

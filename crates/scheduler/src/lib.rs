@@ -2,7 +2,7 @@
 //!
 //! Time, tests for pending interrupts and randomness come in as arguments; decisions go out. The
 //! hypervisor calls everything under one lock with interrupts closed (paper 000 §3.2.2), and
-//! interrupts the harts that an answer names. `docs/scheduling.md` states who calls what, and when.
+//! interrupts the harts that an answer names. `docs/why/scheduling.md` states who calls what, and when.
 //!
 //! ```
 //! use scheduler::*;

@@ -167,7 +167,7 @@ choice! {
         Keep = "keep",
         /// When the vCPU comes from another hart: the paper's "last host CPU address", the conventional method.
         LastHost = "last-host",
-        /// When the vCPU has fenced since it was on the hart, which the harts remember (docs/extensions.md): the paper's TLBPCW.
+        /// When the vCPU has fenced since it was on the hart, which the harts remember (docs/reference/extensions.md): the paper's TLBPCW.
         PurgeMask = "purge-mask",
         /// As `purge-mask`, and the harts themselves test and purge when they enter the guest.
         PurgeCheck = "purge-check",

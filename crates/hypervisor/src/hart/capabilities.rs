@@ -19,15 +19,15 @@ pub enum Capability {
     ZeroBlocks,
     /// The seed register for HS-mode (Zkr, and mseccfg.SSEED by the firmware).
     EntropySource,
-    /// The papers' pending test of any hart's guest files (docs/extensions.md).
+    /// The papers' pending test of any hart's guest files (docs/reference/extensions.md).
     PendingTest,
-    /// The papers' exit of pause loops (docs/extensions.md).
+    /// The papers' exit of pause loops (docs/reference/extensions.md).
     PauseLoopExit,
-    /// The papers' memory of a guest's fences (docs/extensions.md).
+    /// The papers' memory of a guest's fences (docs/reference/extensions.md).
     PurgeMask,
-    /// The papers' purge by the hart when it enters a guest (docs/extensions.md).
+    /// The papers' purge by the hart when it enters a guest (docs/reference/extensions.md).
     PurgeCheck,
-    /// The machine's answer to who holds a lock, for comparison with a hypervisor that knows (docs/extensions.md).
+    /// The machine's answer to who holds a lock, for comparison with a hypervisor that knows (docs/reference/extensions.md).
     LockHolder,
 }
 

@@ -1,4 +1,4 @@
-//! The papers' proposed hardware, where the computer has it (docs/extensions.md).
+//! The papers' proposed hardware, where the computer has it (docs/reference/extensions.md).
 //!
 //! Every one of these is an illegal instruction on a hart that does not have the extension: the callers look first
 //! (`capabilities`).

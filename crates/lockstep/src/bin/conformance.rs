@@ -20,7 +20,7 @@ Examples:
   conformance riscv-tests/isa --only rv64ua-v --verbose
   conformance riscv-tests/isa --profile rocket-h --json results.json
 
-Where suites come from and how they are built: docs/conformance.md.";
+Where suites come from and how they are built: docs/reference/conformance.md.";
 
 /// Runs every ELF program of a folder and of its folders on the machine, each by itself in M-mode.
 ///

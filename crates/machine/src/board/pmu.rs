@@ -48,7 +48,7 @@ pub(super) fn counters() -> Vec<u32> {
 }
 
 /// `riscv,raw-event-to-mhpmcounters`: two halves of a value, two halves of the bits that must equal
-/// it, and the counters. Raw events are the numbers of docs/machine.md, below 32.
+/// it, and the counters. Raw events are the numbers of docs/reference/machine.md, below 32.
 pub(super) fn raw_events() -> Vec<u32> {
     const _: () = assert!(Event::COUNT <= 32);
     vec![0, 0, u32::MAX, !31, COUNTERS]

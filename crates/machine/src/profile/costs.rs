@@ -67,7 +67,7 @@ costs! {
     wait,
     /// PAUSE.
     pause,
-    /// The global pending test of docs/extensions.md.
+    /// The global pending test of docs/reference/extensions.md.
     pending_test,
     /// The update of an A or D bit by a walk, besides what its cache access costs.
     #[serde(default)]
@@ -78,10 +78,10 @@ costs! {
     /// The least time between two lines that memory delivers; a miss waits for its turn. Zero: no limit.
     #[serde(default)]
     memory_gap,
-    /// The purge by hardware at an entry to a guest: docs/extensions.md.
+    /// The purge by hardware at an entry to a guest: docs/reference/extensions.md.
     #[serde(default)]
     purge,
-    /// The broadcast fence of docs/extensions.md: more for each other hart.
+    /// The broadcast fence of docs/reference/extensions.md: more for each other hart.
     #[serde(default)]
     broadcast,
 }

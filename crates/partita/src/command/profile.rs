@@ -27,7 +27,7 @@ pub enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Makes a profile of what a board has measured (docs/measuring.md), as TOML
+    /// Makes a profile of what a board has measured (docs/guide/profile-a-board.md), as TOML
     Measure {
         /// What the program `measure` printed
         #[arg(value_name = "FILE")]

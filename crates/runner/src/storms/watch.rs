@@ -9,7 +9,7 @@ use machine::trace::{Event, Happening, Place, Sink};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The extension without which there is nothing to watch (docs/extensions.md).
+/// The extension without which there is nothing to watch (docs/reference/extensions.md).
 const PAUSE_LOOP_EXITING: &str = "xpartitaple";
 
 /// Software that runs on the machine.

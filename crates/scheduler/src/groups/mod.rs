@@ -2,7 +2,7 @@
 //!
 //! A [`Group`] is a [`Scheduler`](crate::Scheduler) for its own harts, with queues, masks and accounts of its own, under a lock of its own. A vCPU is in
 //! one group at a time. [`migration`], [`balance`] and the operator's changes move vCPUs between groups; the [`Directory`] says where each is.
-//! `docs/scheduling.md` has the argument.
+//! `docs/why/scheduling.md` has the argument.
 //!
 //! The hypervisor keeps the groups under their locks and is reached by [`Access`]. With one group, vCPUs' numbers are their places.
 

@@ -135,7 +135,7 @@ pub enum Instruction {
     WaitForInterrupt,
     /// WRS.NTO, with `hstatus`.VTW set: the guest spins.
     WaitOnReservation,
-    /// PAUSE, at the end of a pause loop (`xpartitaple`, docs/extensions.md).
+    /// PAUSE, at the end of a pause loop (`xpartitaple`, docs/reference/extensions.md).
     Pause,
     /// WRS.STO, which has a time limit and never traps by itself.
     WaitOnReservationShortly,
