@@ -1,4 +1,4 @@
-//! What a vCPU's registers are while it is out. The assembly of the world switch knows where each field lies.
+//! Registers of a vCPU while it is off the hart. The assembly of the world switch takes its offsets from here.
 
 use super::fields::{hstatus, status};
 
@@ -7,7 +7,7 @@ use super::fields::{hstatus, status};
 #[derive(Clone, Debug)]
 pub struct GuestContext {
     /// x1..x31; index 0 holds the hypervisor's stack pointer while the guest runs.
-    registers: [u64; 32],
+    pub(super) registers: [u64; 32],
     /// Where the guest goes on.
     pub program_counter: u64,
     /// sstatus for the guest: SPP gives its mode (VS or VU), FS the state of its floating-point registers.
@@ -60,6 +60,6 @@ impl GuestContext {
 #[repr(C, align(16))]
 #[derive(Clone, Debug, Default)]
 pub struct FloatContext {
-    registers: [u64; 32],
-    control: u64,
+    pub(super) registers: [u64; 32],
+    pub(super) control: u64,
 }

@@ -3,7 +3,7 @@
 use scheduler::VcpuNumber;
 
 use super::table::{Forwarder, InFlight};
-use super::{Backing, GuestFile, HartFiles, Life, Owner, Port, Sign, file};
+use super::{Backing, GuestFile, HartFiles, Owner, Port, ResetEpoch, Sign, file};
 use crate::interrupts::softfile::Identity;
 
 /// After so many times in which a forwarder had something to send on, the harts that may still send to it are told to
@@ -144,7 +144,7 @@ fn end(port: &impl Port, files: &HartFiles, file: GuestFile) {
 
 /// Sends what has arrived in a forwarder to wherever its vCPU's interrupts are now, if the vCPU still lives the life to
 /// which it was sent.
-fn send_on(port: &impl Port, vcpu: VcpuNumber, life: Life, pending: u64) {
+fn send_on(port: &impl Port, vcpu: VcpuNumber, life: ResetEpoch, pending: u64) {
     if pending != 0 {
         port.in_hand();
         add(port, vcpu, Some(life), pending);
@@ -156,7 +156,7 @@ pub fn deliver(port: &impl Port, vcpu: VcpuNumber, identity: Identity) {
     add(port, vcpu, None, identity.bit());
 }
 
-fn add(port: &impl Port, vcpu: VcpuNumber, life: Option<Life>, pending: u64) {
+fn add(port: &impl Port, vcpu: VcpuNumber, life: Option<ResetEpoch>, pending: u64) {
     let Some(kept) = port.interrupts(vcpu) else {
         return;
     };

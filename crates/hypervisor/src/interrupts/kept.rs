@@ -23,7 +23,7 @@ pub struct Generation(pub u64);
 
 /// One life of a vCPU, from one reset of its interrupts to the next. What was sent to an earlier life is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Life(pub u32);
+pub struct ResetEpoch(pub u32);
 
 /// A source of the board's APLIC that a guest has routed to one of its vCPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub struct Interrupts {
     /// With backing in memory the whole state; else the settings, and what was pending, as the vCPU last left a hart.
     pub(super) state: State,
     pub(super) routes: Vec<Route>,
-    pub(super) life: Life,
+    pub(super) life: ResetEpoch,
     /// The board's APLIC may have sent to the file that is the backing.
     pub(super) fed_by_sources: bool,
 }

@@ -4,7 +4,7 @@ use scheduler::VcpuNumber;
 
 use super::forward::serve_for_a_file;
 use super::table::{Forwarder, InFlight};
-use super::{Backing, GuestFile, Interrupts, Life, Port, file};
+use super::{Backing, GuestFile, Interrupts, Port, ResetEpoch, file};
 use crate::interrupts::softfile::State;
 
 /// Gives `vcpu`, which is about to run on the port's hart, its interrupt file there. Returns the file, or nothing where
@@ -155,7 +155,7 @@ pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
         hand_over(port, vcpu, &mut interrupts, former);
     }
     // A forwarder of a life so long ago that the number comes again has been freed.
-    interrupts.life = Life(interrupts.life.0.wrapping_add(1));
+    interrupts.life = ResetEpoch(interrupts.life.0.wrapping_add(1));
 }
 
 /// Clears the `count` guest files of this hart, which has just started, and offers them.

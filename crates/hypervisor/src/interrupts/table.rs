@@ -10,7 +10,7 @@ use crate::lock::{Mutex, place};
 use scheduler::VcpuNumber;
 
 use super::guest_file::GuestFile;
-use super::{Generation, Life};
+use super::{Generation, ResetEpoch};
 
 /// Whether the messages that the board's APLIC has sent to a forwarder have all arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub struct Forwarder {
     /// Whose interrupts arrive here.
     pub vcpu: VcpuNumber,
     /// The vCPU's life in which it had the file.
-    pub life: Life,
+    pub life: ResetEpoch,
     /// A hart that uses no translation from before this generation of the VM's table cannot send here.
     pub generation: Generation,
     /// Whether the file's hart has taken the file over from the guest: only known identities show.
@@ -120,7 +120,7 @@ impl FileTable {
     }
 
     /// Gives `vcpu` the forwarder that it left here in this life, or a free file.
-    fn take(&mut self, vcpu: VcpuNumber, life: Life) -> Option<Taken> {
+    fn take(&mut self, vcpu: VcpuNumber, life: ResetEpoch) -> Option<Taken> {
         let own = self
             .forwarders()
             .find(|(_, forwarder)| forwarder.vcpu == vcpu && forwarder.life == life);
@@ -201,7 +201,7 @@ impl HartFiles {
         waited
     }
 
-    pub(super) fn take(&self, vcpu: VcpuNumber, life: Life) -> Option<Taken> {
+    pub(super) fn take(&self, vcpu: VcpuNumber, life: ResetEpoch) -> Option<Taken> {
         self.change(|table| table.take(vcpu, life))
     }
 
@@ -304,7 +304,7 @@ impl FileTable {
         files
     }
 
-    pub(super) fn each_life(&mut self, vcpu: VcpuNumber, change: &mut dyn FnMut(&mut Life)) {
+    pub(super) fn each_life(&mut self, vcpu: VcpuNumber, change: &mut dyn FnMut(&mut ResetEpoch)) {
         for owner in &mut self.owners {
             if let Owner::Forwarder(forwarder) = owner
                 && forwarder.vcpu == vcpu

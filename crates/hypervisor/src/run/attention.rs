@@ -1,4 +1,4 @@
-//! What a hart does about its own interrupts: kicks, messages for vCPUs, deadlines, the board's UART.
+//! Handling of a hart's own interrupts: kicks, messages for vCPUs, deadlines, the board's UART.
 
 use core::sync::atomic::Ordering;
 
@@ -15,45 +15,45 @@ use crate::system::sharing;
 use crate::system::sources;
 use crate::system::{self, Hypervisor};
 
-/// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
+/// So many interrupts of the hart's own file are handled to at once. What is left interrupts the guest again, after the
 /// scheduler has been asked.
 const CLAIMS: usize = 64;
 
-/// What a hart had to attend to.
+/// Interrupts that a hart has handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attended {
-    /// As what it is counted: the most telling of it.
+pub struct HandledInterrupts {
+    /// Cause that they are counted under.
     pub cause: ExitCause,
     /// Whether it was interrupts of devices that the hypervisor serves and nothing else. They were shown to their guests, and who has this hart and for how
     /// long is as it was: a vCPU that was woken has its hart asked, this one or another.
     pub devices_alone: bool,
 }
 
-/// Attends to whatever interrupts this hart has. Unless they were devices' alone, the hart asks the scheduler next, and what follows sets
+/// Handles the interrupts of this hart. Unless they were devices' alone, the hart asks the scheduler next, and what follows sets
 /// its timer anew.
-pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
+pub fn handle_host_interrupts(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     let mut devices_alone = pending & csr::interrupt::LCOFI == 0;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
-        attend_files(system, hart);
+        handle_files(system, hart);
         cause = ExitCause::GuestExternal;
         devices_alone = false;
     }
     if pending & csr::interrupt::SEI != 0 {
-        let attended = attend_messages(system, hart);
-        cause = attended.cause;
-        devices_alone &= attended.devices_alone && cause == ExitCause::HostExternal;
+        let handled = handle_messages(system, hart);
+        cause = handled.cause;
+        devices_alone &= handled.devices_alone && cause == ExitCause::HostExternal;
     }
     if pending & csr::interrupt::LCOFI != 0 {
         // No guest's: those are noted where they are taken, and before their counters leave the hart.
         hart_counters::acknowledge();
     }
     if pending & csr::interrupt::STI != 0 {
-        devices_alone &= attend_timer(system, hart);
+        devices_alone &= handle_timer(system, hart);
     }
-    Attended {
+    HandledInterrupts {
         cause,
         devices_alone: devices_alone && pending & DEVICES != 0,
     }
@@ -62,9 +62,9 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
 /// Interrupts of the hart's own by which devices are served.
 const DEVICES: u64 = csr::interrupt::SEI | csr::interrupt::STI;
 
-/// Attends to the hart's timer. Says whether it was the time of devices and nothing else.
+/// Handles the hart's timer. True where nothing but devices was due.
 #[inline(never)]
-fn attend_timer(system: &Hypervisor, hart: &Hart) -> bool {
+fn handle_timer(system: &Hypervisor, hart: &Hart) -> bool {
     let served = sharing::serve_due(system, hart, hart::time());
     if served && csr::read::<{ number::STIMECMP }>() > hart::time() {
         return true;
@@ -73,10 +73,10 @@ fn attend_timer(system: &Hypervisor, hart: &Hart) -> bool {
     false
 }
 
-/// Attends to the messages to this hart.
+/// Handles the messages to this hart.
 #[inline(never)]
-fn attend_messages(system: &Hypervisor, hart: &Hart) -> Attended {
-    let mut attended = Attended {
+fn handle_messages(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
+    let mut handled = HandledInterrupts {
         cause: ExitCause::HostIpi,
         devices_alone: true,
     };
@@ -85,28 +85,28 @@ fn attend_messages(system: &Hypervisor, hart: &Hart) -> Attended {
             break;
         };
         if sharing::serve(system, identity.wrapping_sub(identity::DEVICE)) {
-            attended.cause = ExitCause::HostExternal;
+            handled.cause = ExitCause::HostExternal;
         } else {
-            attended.devices_alone = false;
-            if let Some(external) = attend_message(system, hart, identity) {
-                attended.cause = external;
+            handled.devices_alone = false;
+            if let Some(external) = handle_message(system, hart, identity) {
+                handled.cause = external;
             }
         }
     }
-    attended
+    handled
 }
 
-/// Attends to the guest files that interrupt this hart. What a hart does seldom stays out of line, so that a device's interrupt finds
+/// Handles the guest files that interrupt this hart. What a hart does seldom stays out of line, so that a device's interrupt finds
 /// registers free.
 #[inline(never)]
-fn attend_files(system: &Hypervisor, hart: &Hart) {
+fn handle_files(system: &Hypervisor, hart: &Hart) {
     let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
     interrupts::attend(&InterruptPort::new(system, hart), files);
 }
 
-/// Attends to a message to this hart that is not of a device that the hypervisor serves. Says as what it is counted, if it is the board's.
+/// Handles a message to this hart that is of no device that the hypervisor serves. Returns the exit cause of a board MSI.
 #[inline(never)]
-fn attend_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<ExitCause> {
+fn handle_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<ExitCause> {
     match identity {
         identity::KICK => {
             interrupts::serve(&InterruptPort::new(system, hart));

@@ -13,9 +13,9 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
 use crate::vm::Vm;
-use crate::vm::accounts::Books;
+use crate::vm::accounts::CpuTime;
 use crate::vm::lifecycle::life::Begin;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// Asks the life of `vm` about `vcpu`, which was dispatched at `began` for `slice`. Returns why the vCPU leaves; `None` where it enters
 /// its guest.
@@ -26,9 +26,9 @@ pub fn begin(
     hart: &Hart,
     holders: &mut Holders,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut Registers,
+    registers: &mut VcpuState,
     (began, slice): (Ticks, Option<Ticks>),
-    books: Books<'_>,
+    books: CpuTime<'_>,
 ) -> Option<Leave> {
     if lifecycle::is_suspended(vm, vcpu)
         && !resumes(system, hart, holders, (vm, vcpu), registers, books)
@@ -60,14 +60,14 @@ pub fn begin(
 }
 
 /// The vCPU starts at `address` with `opaque`, as after power-on.
-fn start(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64) {
+fn start(vcpu: &Vcpu, registers: &mut VcpuState, address: u64, opaque: u64) {
     let mut shadow = registers.shadow.take();
     if let Some(shadow) = &mut shadow {
         shadow.begin_anew();
     }
-    *registers = Registers {
+    *registers = VcpuState {
         shadow,
-        ..Registers::starting_at(address, u64::from(vcpu.index), opaque)
+        ..VcpuState::starting_at(address, u64::from(vcpu.index), opaque)
     };
     vcpu.word.lock().take();
 }
@@ -79,8 +79,8 @@ fn resumes(
     hart: &Hart,
     holders: &mut Holders,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut Registers,
-    books: Books<'_>,
+    registers: &mut VcpuState,
+    books: CpuTime<'_>,
 ) -> bool {
     hart.change.rest();
     let (file, _) = switch::load(system, hart, holders, (vm, vcpu), registers, books);

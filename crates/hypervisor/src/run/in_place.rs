@@ -15,7 +15,7 @@ use crate::hart::{
     csr::{self, number},
 };
 use crate::interrupts::GuestFile;
-use crate::run::attention::attend;
+use crate::run::attention::handle_host_interrupts;
 use crate::run::probe;
 use crate::run::terms;
 use crate::run::timer::set_timer;
@@ -23,7 +23,7 @@ use crate::system::harts::Hart;
 use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// A vCPU that has begun to wait for its own interrupts, on its hart.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
 impl InPlace<'_> {
     /// Waits on the hart if the scheduler allows it. Returns the reason if the vCPU has to leave.
     #[inline(never)]
-    pub fn wait(self, registers: &mut Registers) -> Option<Leave> {
+    pub fn wait(self, registers: &mut VcpuState) -> Option<Leave> {
         let Self {
             system, hart, vm, ..
         } = self;
@@ -89,8 +89,8 @@ impl InPlace<'_> {
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
-            attend(system, hart);
-            monitor::has_booked(system, hart);
+            handle_host_interrupts(system, hart);
+            monitor::publish(system, hart);
         }
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {
@@ -175,7 +175,7 @@ impl InPlace<'_> {
         })
     }
 
-    fn go_on(&self, registers: &mut Registers) -> Option<Leave> {
+    fn go_on(&self, registers: &mut VcpuState) -> Option<Leave> {
         let ran = now() - self.began;
         let decision: Continue = self.system.with_hart(self.hart.index, |group| {
             group

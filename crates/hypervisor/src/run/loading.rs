@@ -6,7 +6,7 @@ use scheduler::{Continue, Leave, Ticks};
 
 use crate::console::say;
 use crate::hart::csr::{self, number};
-use crate::run::attention::attend;
+use crate::run::attention::handle_host_interrupts;
 use crate::run::timer::set_slice;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
@@ -14,7 +14,7 @@ use crate::system::loader;
 use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
-use crate::vm::accounts::Books;
+use crate::vm::accounts::CpuTime;
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::Progress;
 
@@ -28,7 +28,7 @@ pub fn load(
     vm: &Vm,
     run: Run,
     (began, slice): (Ticks, Option<Ticks>),
-    books: Books<'_>,
+    books: CpuTime<'_>,
 ) -> Leave {
     // What follows is no part of a change from one guest to another.
     hart.change.rest();
@@ -36,8 +36,8 @@ pub fn load(
     books.charge_scheduling();
     loop {
         if is_wanted(hart) {
-            attend(system, hart);
-            monitor::has_booked(system, hart);
+            handle_host_interrupts(system, hart);
+            monitor::publish(system, hart);
             hart.ask.store(false, Ordering::Relaxed);
             let decision = system.with_hart(hart.index, |group| {
                 group.scheduler_mut().reconsider(hart.index, now() - began)

@@ -27,7 +27,7 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
 use crate::memory::translations::holders::Holders;
-use crate::run::attention::attend;
+use crate::run::attention::handle_host_interrupts;
 use crate::run::begin::{begin, has_enabled_interrupt};
 use crate::run::exits::exit::{Exit, Next};
 use crate::run::in_place::InPlace;
@@ -41,8 +41,8 @@ use crate::system::harts::Hart;
 use crate::system::lifecycle;
 use crate::system::monitor;
 use crate::system::{Hypervisor, now};
-use crate::vm::accounts::{self, Books};
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::accounts::{self, CpuTime};
+use crate::vm::vcpu::{Vcpu, VcpuState};
 use crate::vm::word::Word;
 
 /// Runs this hart; never returns.
@@ -89,7 +89,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let flow = match decision {
                 // Somebody who waits here may come in less time than somebody is brought from elsewhere.
                 Dispatch::Idle { .. } => {
-                    let longest = hart.change.there_and_back();
+                    let longest = hart.change.round_trip();
                     system
                         .scheduler
                         .publish_rest(&group, hart.index, (now, longest))
@@ -186,8 +186,8 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) 
         system.end_rest(hart);
     }
     hart.accounts.charge_idle();
-    attend(system, hart);
-    monitor::has_booked(system, hart);
+    handle_host_interrupts(system, hart);
+    monitor::publish(system, hart);
 }
 
 /// Runs a vCPU until it leaves this hart, and says how it has. The scheduler is still to be told.
@@ -271,7 +271,7 @@ fn run_vcpu(
         interrupts_enabled: open,
         holder: registers.holder.take(),
         exits: registers.spinning.exits(),
-        round_trip: hart.change.there_and_back(),
+        round_trip: hart.change.round_trip(),
     };
     drop(registers);
     hart.change.leave(now());
@@ -279,7 +279,7 @@ fn run_vcpu(
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word, file: u8) {
+fn end_spin(books: CpuTime<'_>, vcpu: &Vcpu, registers: &mut VcpuState, word: Word, file: u8) {
     if word.was_found_over() || word.is_over(|| vcpu.conditions.lock().hold()) {
         registers.spinning.note_over();
         return;
@@ -356,7 +356,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
         match next {
             Next::Resume => {}
             Next::Reconsider => {
-                monitor::has_booked(system, hart);
+                monitor::publish(system, hart);
                 // Whoever has had the whole slice leaves, and the scheduler is asked once.
                 if slice_is_over(hart) {
                     return Leave::SliceEnd;

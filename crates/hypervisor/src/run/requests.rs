@@ -6,7 +6,7 @@ use crate::run::translations;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
-use crate::vm::vcpu::{Registers, Vcpu, request};
+use crate::vm::vcpu::{Vcpu, VcpuState, request};
 
 /// Carries out requests; the vCPU's registers are on this hart.
 #[inline(never)]
@@ -14,7 +14,7 @@ pub fn carry_out_requests(
     system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut Registers,
+    registers: &mut VcpuState,
     requests: u32,
 ) {
     if requests & request::FENCE_VIRTUAL != 0 {

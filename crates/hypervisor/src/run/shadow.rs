@@ -19,7 +19,7 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::shadow::Shadow;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// The page faults of fetch, load and store, which come to the hypervisor.
 const PAGE_FAULTS: u64 =
@@ -61,7 +61,7 @@ fn set_own_stage(shadow: &Shadow) {
 impl OnHart<'_> {
     /// The vCPU comes to the hart, where its other state is loaded next; hgatp is its VM's table, vsatp 0.
     #[inline(never)]
-    pub fn arrive(&self, registers: &mut Registers, arrival: Arrival) {
+    pub fn arrive(&self, registers: &mut VcpuState, arrival: Arrival) {
         let Some(shadow) = &mut registers.shadow else {
             return;
         };
@@ -81,7 +81,7 @@ impl OnHart<'_> {
         } else {
             set_own_stage(shadow);
         }
-        registers.supervisor.translation = self.space(shadow);
+        registers.supervisor.vsatp = self.space(shadow);
     }
 
     /// Whether the hart has an ASID for each space of each vCPU.
@@ -221,8 +221,8 @@ impl OnHart<'_> {
 
     /// The guest, which is on the hart, accesses satp.
     #[inline(never)]
-    pub fn access_address_space(&self, registers: &mut Registers, access: CsrAccess) {
-        let Registers {
+    pub fn access_address_space(&self, registers: &mut VcpuState, access: CsrAccess) {
+        let VcpuState {
             shadow: Some(shadow),
             context,
             ..
@@ -274,8 +274,8 @@ impl OnHart<'_> {
 
     /// The guest, which is on the hart, fences.
     #[inline(never)]
-    pub fn fence(&self, registers: &mut Registers, fence: Fence) {
-        let Registers {
+    pub fn fence(&self, registers: &mut VcpuState, fence: Fence) {
+        let VcpuState {
             shadow: Some(shadow),
             context,
             ..

@@ -13,18 +13,18 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::memory::walk;
 use crate::vm::Vm;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::vcpu::{Vcpu, VcpuState};
 use crate::vm::word::{GuestWord, Spin, Word};
 
 /// Spin of the vCPU that has just left this hart at a WRS.NTO. Its program counter still points there.
 #[must_use]
-pub fn at_wrs(vm: &Vm, registers: &mut Registers) -> Spin {
+pub fn at_wrs(vm: &Vm, registers: &mut VcpuState) -> Spin {
     at_exit(vm, registers, None, around_wrs)
 }
 
 /// Spin of the vCPU that has just left this hart at a PAUSE. Its program counter still points there.
 #[must_use]
-pub fn at_pause(vm: &Vm, registers: &mut Registers) -> Spin {
+pub fn at_pause(vm: &Vm, registers: &mut VcpuState) -> Spin {
     at_exit(vm, registers, None, |pause| {
         SpinLoop::around_pause(pause, fetch_halfword)
     })
@@ -32,7 +32,7 @@ pub fn at_pause(vm: &Vm, registers: &mut Registers) -> Spin {
 
 /// Spin by WRS.NTO of the vCPU that was interrupted on this hart. [`Spin::Unknown`] if it works, as far as can be told.
 #[must_use]
-pub fn at_interrupt(vm: &Vm, registers: &mut Registers) -> Spin {
+pub fn at_interrupt(vm: &Vm, registers: &mut VcpuState) -> Spin {
     let guest = AtExit { vm, registers };
     match NextWait::find(&guest, registers.context.program_counter) {
         Some(wait) => at_exit(vm, registers, Some(&wait), around_wrs),
@@ -46,7 +46,7 @@ fn around_wrs(wait: u64) -> Option<SpinLoop> {
 
 fn at_exit(
     vm: &Vm,
-    registers: &mut Registers,
+    registers: &mut VcpuState,
     wait: Option<&NextWait>,
     decode: impl Fn(u64) -> Option<SpinLoop>,
 ) -> Spin {
@@ -76,7 +76,7 @@ fn at_exit(
 #[cold]
 #[inline(never)]
 #[must_use]
-pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
+pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, registers: &VcpuState) -> Spin {
     let iteration = Iteration::follow(&AtExit { vm, registers }, registers.context.program_counter);
     let first = |address: GuestWord| {
         let wide = address.host().is_aligned(8);
@@ -101,7 +101,7 @@ pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin 
 /// The vCPU that has just left this hart.
 struct AtExit<'a> {
     vm: &'a Vm,
-    registers: &'a Registers,
+    registers: &'a VcpuState,
 }
 
 impl Guest for AtExit<'_> {
@@ -126,7 +126,7 @@ impl Guest for AtExit<'_> {
 }
 
 /// Word at a guest-virtual address, if it is aligned and the vCPU that has just left this hart could load it.
-fn find_word(vm: &Vm, registers: &Registers, address: u64, width: Width) -> Option<GuestWord> {
+fn find_word(vm: &Vm, registers: &VcpuState, address: u64, width: Width) -> Option<GuestWord> {
     if !address.is_multiple_of(width.bytes()) {
         return None;
     }
@@ -137,7 +137,7 @@ fn find_word(vm: &Vm, registers: &Registers, address: u64, width: Width) -> Opti
 }
 
 /// Privilege of the load of the wait. A program may have jumped there with any address.
-fn reader(registers: &Registers) -> walk::Reader {
+fn reader(registers: &VcpuState) -> walk::Reader {
     let fields = csr::read::<{ number::VSSTATUS }>();
     walk::Reader {
         user: registers.context.in_user_mode(),
@@ -160,7 +160,7 @@ pub fn by_call(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
 
 /// Decoded loop at the wait, read once while the vCPU spins there.
 fn find_loop(
-    registers: &mut Registers,
+    registers: &mut VcpuState,
     wait: Option<&NextWait>,
     decode: impl Fn(u64) -> Option<SpinLoop>,
 ) -> Option<SpinLoop> {

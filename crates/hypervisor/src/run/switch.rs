@@ -11,8 +11,8 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::interrupt_port::InterruptPort;
 use crate::vm::Vm;
-use crate::vm::accounts::Books;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::accounts::CpuTime;
+use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none, and the generation of its VM's
 /// table since which nothing older is used here.
@@ -21,8 +21,8 @@ pub fn load(
     hart: &Hart,
     holders: &mut Holders,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut Registers,
-    books: Books<'_>,
+    registers: &mut VcpuState,
+    books: CpuTime<'_>,
 ) -> (u8, u64) {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
     let here = registers.cached.last_hart() == Some(hart.index);
@@ -69,7 +69,7 @@ pub fn load(
         registers.supervisor.load();
         hart.set_last_loaded(vcpu.id);
     }
-    let Registers { float, context, .. } = registers;
+    let VcpuState { float, context, .. } = registers;
     float.load(&hart.float, vcpu.id, context);
     registers.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
@@ -87,7 +87,7 @@ pub fn unload(
     system: &Hypervisor,
     hart: &Hart,
     vcpu: &Vcpu,
-    registers: &mut Registers,
+    registers: &mut VcpuState,
     waits: bool,
 ) {
     registers.counters.unload(&mut HartCounters);
@@ -114,7 +114,7 @@ pub fn renew_table(
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
     holders: &Holders,
-    registers: &mut Registers,
+    registers: &mut VcpuState,
 ) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);

@@ -9,7 +9,7 @@ use crate::hart::custom;
 use crate::run::timer::set_slice;
 use crate::system::harts::Hart;
 use crate::system::{Hypervisor, now};
-use crate::vm::vcpu::Registers;
+use crate::vm::vcpu::VcpuState;
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
 #[inline(never)]
@@ -17,7 +17,7 @@ pub fn reconsider(
     system: &Hypervisor,
     hart: &Hart,
     began: Ticks,
-    registers: &mut Registers,
+    registers: &mut VcpuState,
 ) -> Option<Leave> {
     let decision = system.with_hart(hart.index, |group| {
         group.scheduler_mut().reconsider(hart.index, now() - began)
@@ -30,7 +30,7 @@ pub fn follow(
     system: &Hypervisor,
     hart: &Hart,
     decision: Continue,
-    registers: &mut Registers,
+    registers: &mut VcpuState,
 ) -> Option<Leave> {
     match decision {
         Continue::Stay { slice, trap_waits } => {

@@ -15,8 +15,8 @@ use crate::run::shadow::OnHart;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
-use crate::vm::accounts::Books;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::accounts::CpuTime;
+use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// The fences of the hart that runs this, whose hgatp is this VM's.
 pub struct HartFences<'a>(pub &'a Vm);
@@ -67,8 +67,8 @@ pub fn arrive(
     hart: &Hart,
     holders: &mut Holders,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
-    registers: &mut Registers,
-    books: Books<'_>,
+    registers: &mut VcpuState,
+    books: CpuTime<'_>,
 ) {
     let shadowed = registers.shadow.is_some();
     let method = || method(system, shadowed);
@@ -100,8 +100,8 @@ fn arrive_from_elsewhere(
     hart: &Hart,
     holders: &mut Holders,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
-    registers: &mut Registers,
-    books: Books<'_>,
+    registers: &mut VcpuState,
+    books: CpuTime<'_>,
 ) {
     let moved = registers.cached.last_hart() != Some(hart.index);
     let was_watched = registers.cached.watch() == Watch::Trap;
@@ -142,7 +142,7 @@ fn arrive_from_elsewhere(
 }
 
 /// The vCPU leaves the hart.
-pub fn leave(hart: &Hart, registers: &mut Registers) {
+pub fn leave(hart: &Hart, registers: &mut VcpuState) {
     let mask = match hart.has(Capability::PurgeMask) {
         true => custom::purge_mask(),
         false => 0,
@@ -161,7 +161,7 @@ pub fn carry_out_fences(
     system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut Registers,
+    registers: &mut VcpuState,
 ) {
     let purge = registers.cached.asked(hart.index, vcpu.fences.count());
     if let Some(shadow) = &mut registers.shadow {
@@ -180,7 +180,7 @@ pub fn carry_out_fences(
 }
 
 /// The vCPU, which is on the hart, has fenced or is about to.
-pub fn fenced(hart: &Hart, registers: &mut Registers) {
+pub fn fenced(hart: &Hart, registers: &mut VcpuState) {
     if registers.cached.watch() == Watch::Trap {
         registers.trial.was_in_vain();
     }
@@ -198,7 +198,7 @@ pub fn left_guest(system: &Hypervisor) {
 /// The guest of a vCPU whose fences trap, which is on the hart, accesses satp. False where it does so again, and nothing traps any
 /// more.
 #[must_use]
-pub fn access_address_space(hart: &Hart, registers: &mut Registers, access: CsrAccess) -> bool {
+pub fn access_address_space(hart: &Hart, registers: &mut VcpuState, access: CsrAccess) -> bool {
     if access.writes() && !registers.cached.changes_address_space(hart.index) {
         registers.trial.was_in_vain();
         fenced(hart, registers);

@@ -23,7 +23,7 @@ impl Awaited {
 
     /// `hart` has booked its time. Whether it was the last: then everything that the others have booked can be read.
     #[must_use]
-    pub fn has_booked(&self, hart: HartId) -> bool {
+    pub fn publish(&self, hart: HartId) -> bool {
         let own = HartSet::only(hart).bits();
         // What this hart booked is seen by the hart that comes last.
         self.0.fetch_and(!own, Ordering::AcqRel) == own
@@ -41,16 +41,16 @@ mod tests {
     #[test]
     fn the_last_hart_that_books_prints_once() {
         let awaited = Awaited::default();
-        assert!(!awaited.has_booked(hart(0)), "nobody asked");
+        assert!(!awaited.publish(hart(0)), "nobody asked");
         let harts = HartSet::from_bits(0b111);
         awaited.add(harts);
-        assert!(!awaited.has_booked(hart(1)));
-        assert!(!awaited.has_booked(hart(1)), "a hart is awaited once");
+        assert!(!awaited.publish(hart(1)));
+        assert!(!awaited.publish(hart(1)), "a hart is awaited once");
         // Somebody asks again meanwhile: that report comes with the one that is under way.
         awaited.add(harts);
-        assert!(!awaited.has_booked(hart(2)) && !awaited.has_booked(hart(0)));
+        assert!(!awaited.publish(hart(2)) && !awaited.publish(hart(0)));
         assert!(awaited.any());
-        assert!(awaited.has_booked(hart(1)));
-        assert!(!awaited.any() && !awaited.has_booked(hart(1)), "once");
+        assert!(awaited.publish(hart(1)));
+        assert!(!awaited.any() && !awaited.publish(hart(1)), "once");
     }
 }

@@ -177,7 +177,7 @@ impl Port for InterruptPort<'_> {
     }
 
     fn note_left(&self, vcpu: VcpuNumber, hart: HartId) {
-        self.system.vcpu(vcpu).left_behind.note(hart);
+        self.system.vcpu(vcpu).stale_files.note(hart);
     }
 
     fn begin_forwarding(&self) {

@@ -30,7 +30,7 @@ use crate::vm::lifecycle::life::{
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
 
-/// What a VM's life reaches.
+/// The parts of the system that a VM's life changes.
 struct Reach<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
@@ -144,7 +144,7 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Who) -> Result<(),
 /// Starts a VM anew for the operator, or for the first time.
 ///
 /// # Errors
-/// None that a VM's life can come to: it runs, or it does not.
+/// Never fails.
 pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     see_to(system, vm, |life, reach| {
         life.end(Ending::Restart, Who::Operator, reach)

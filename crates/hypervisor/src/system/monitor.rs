@@ -28,7 +28,7 @@ pub fn ask(system: &Hypervisor, own: &Hart) {
 
 /// `hart` has been interrupted, and has booked what it did until then.
 #[inline]
-pub fn has_booked(system: &Hypervisor, hart: &Hart) {
+pub fn publish(system: &Hypervisor, hart: &Hart) {
     if system.report.any() {
         print_if_last(system, hart);
     }
@@ -37,7 +37,7 @@ pub fn has_booked(system: &Hypervisor, hart: &Hart) {
 #[cold]
 #[inline(never)]
 fn print_if_last(system: &Hypervisor, hart: &Hart) {
-    if system.report.has_booked(hart.index) {
+    if system.report.publish(hart.index) {
         // The counters as they stand, line by line between the other lines of the console, which takes everything.
         let _ = write(system, &records(system), &mut Lines(String::new()));
         console::end_answer();

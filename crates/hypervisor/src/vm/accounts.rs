@@ -114,7 +114,7 @@ impl Work {
     }
 }
 
-/// The hart's clock, for [`Books::charge_exit`].
+/// The hart's clock, for [`CpuTime::charge_exit`].
 #[inline]
 pub fn clock() -> u64 {
     if MONITORED { hart::cycles() } else { 0 }
@@ -122,12 +122,12 @@ pub fn clock() -> u64 {
 
 /// Where a hart writes down what it does for one VM: looked up once for as long as a vCPU has the hart.
 #[derive(Debug, Clone, Copy)]
-pub struct Books<'a> {
+pub struct CpuTime<'a> {
     hart: &'a Accounts,
     work: &'a Work,
 }
 
-impl Books<'_> {
+impl CpuTime<'_> {
     /// An exit has been handled, for which the guest was left at `left_at`: the time before that was its own.
     #[inline]
     pub fn charge_exit(self, left_at: u64, cause: ExitCause) {
@@ -236,8 +236,8 @@ impl Accounts {
     /// Where to write what concerns `vm`.
     #[inline]
     #[must_use]
-    pub fn of(&self, vm: VmId) -> Books<'_> {
-        Books {
+    pub fn of(&self, vm: VmId) -> CpuTime<'_> {
+        CpuTime {
             hart: self,
             work: self.work.get(vm.index()).unwrap_or(&self.spare),
         }

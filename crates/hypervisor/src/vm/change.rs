@@ -59,7 +59,7 @@ impl ChangeCost {
 
     /// What two changes take.
     #[must_use]
-    pub fn there_and_back(&self) -> Ticks {
+    pub fn round_trip(&self) -> Ticks {
         self.mean() + self.mean()
     }
 }

@@ -13,7 +13,7 @@ use spinwait::{Conditions, KnownLoop, LastPosition, PauseWindow, PollHistory, Sp
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::interrupts::{Interrupts, LeftBehind};
+use crate::interrupts::{Interrupts, StaleFiles};
 use crate::memory::address::HostPhysical;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
@@ -47,9 +47,9 @@ pub struct SupervisorState {
     pub scratch: u64,
     pub program_counter: u64,
     pub cause: u64,
-    pub value: u64,
-    pub translation: u64,
-    pub selector: u64,
+    pub vstval: u64,
+    pub vsatp: u64,
+    pub vsiselect: u64,
     /// stimecmp as the guest wrote it, in its own time.
     pub deadline: u64,
     pub counters: u64,
@@ -80,9 +80,9 @@ impl SupervisorState {
             csr::write::<{ number::VSSCRATCH }>(self.scratch);
             csr::write::<{ number::VSEPC }>(self.program_counter);
             csr::write::<{ number::VSCAUSE }>(self.cause);
-            csr::write::<{ number::VSTVAL }>(self.value);
-            csr::write::<{ number::VSATP }>(self.translation);
-            csr::write::<{ number::VSISELECT }>(self.selector);
+            csr::write::<{ number::VSTVAL }>(self.vstval);
+            csr::write::<{ number::VSATP }>(self.vsatp);
+            csr::write::<{ number::VSISELECT }>(self.vsiselect);
             csr::write::<{ number::VSTIMECMP }>(self.deadline);
             csr::write::<{ number::SCOUNTEREN }>(self.counters);
             csr::write::<{ number::SENVCFG }>(self.environment);
@@ -94,7 +94,7 @@ impl SupervisorState {
     pub fn arm(&self) {
         // SAFETY: as for `load`.
         unsafe {
-            csr::write::<{ number::VSATP }>(self.translation);
+            csr::write::<{ number::VSATP }>(self.vsatp);
             csr::write::<{ number::VSTIMECMP }>(self.deadline);
         }
     }
@@ -107,15 +107,15 @@ impl SupervisorState {
         self.scratch = csr::read::<{ number::VSSCRATCH }>();
         self.program_counter = csr::read::<{ number::VSEPC }>();
         self.cause = csr::read::<{ number::VSCAUSE }>();
-        self.value = csr::read::<{ number::VSTVAL }>();
-        self.selector = csr::read::<{ number::VSISELECT }>();
+        self.vstval = csr::read::<{ number::VSTVAL }>();
+        self.vsiselect = csr::read::<{ number::VSISELECT }>();
         self.deadline = csr::read::<{ number::VSTIMECMP }>();
         self.counters = csr::read::<{ number::SCOUNTEREN }>();
         self.environment = csr::read::<{ number::SENVCFG }>();
         self.injected = csr::read::<{ number::HVIP }>();
         // SAFETY: as for `load`.
         unsafe {
-            self.translation = csr::swap::<{ number::VSATP }>(0);
+            self.vsatp = csr::swap::<{ number::VSATP }>(0);
             csr::write::<{ number::VSTIMECMP }>(u64::MAX);
         }
     }
@@ -125,7 +125,7 @@ impl SupervisorState {
 #[derive(Debug)]
 // In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
 #[repr(C)]
-pub struct Registers {
+pub struct VcpuState {
     pub context: GuestContext,
     pub supervisor: SupervisorState,
     /// It has left its hart to wait for the word in [`Vcpu::word`].
@@ -153,7 +153,7 @@ pub struct Registers {
     pub cached: Cached,
 }
 
-impl Registers {
+impl VcpuState {
     /// As a hart comes out of reset, at `entry` with `a0` and `a1`.
     #[must_use]
     pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
@@ -205,12 +205,12 @@ pub struct Vcpu {
     pub deadline: AtomicU64,
     pub interrupts: Mutex<Interrupts, { place::INTERRUPTS }>,
     /// Where it has left files that may hold messages to it.
-    pub left_behind: LeftBehind,
+    pub stale_files: StaleFiles,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>, { place::WORD }>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub position: LastPosition,
-    pub registers: Mutex<Registers, { place::REGISTERS }>,
+    pub registers: Mutex<VcpuState, { place::REGISTERS }>,
     /// The fences that siblings have asked for.
     pub fences: Fenced,
     /// Where it waits for several words: what they have to be for the wait to go on.
@@ -220,9 +220,9 @@ pub struct Vcpu {
 impl Vcpu {
     #[must_use]
     pub fn new(id: VcpuNumber, vm: VmId, index: u16, shadow: Option<ShadowTables>) -> Self {
-        let registers = Registers {
+        let registers = VcpuState {
             shadow: shadow.map(|tables| Box::new(Shadow::new(tables))),
-            ..Registers::starting_at(0, 0, 0)
+            ..VcpuState::starting_at(0, 0, 0)
         };
         Self {
             id,
@@ -231,7 +231,7 @@ impl Vcpu {
             registers: Mutex::new(registers),
             asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
-            left_behind: LeftBehind::default(),
+            stale_files: StaleFiles::default(),
             word: Mutex::new(None),
             position: LastPosition::default(),
             conditions: Mutex::new(Conditions::default()),

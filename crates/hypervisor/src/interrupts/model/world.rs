@@ -414,8 +414,8 @@ impl World {
                     lives.insert(*life);
                 });
             }
-            let rank = |life: super::super::Life| {
-                super::super::Life(lives.iter().take_while(|old| **old < life).count() as u32)
+            let rank = |life: super::super::ResetEpoch| {
+                super::super::ResetEpoch(lives.iter().take_while(|old| **old < life).count() as u32)
             };
             let life = &mut self.vcpus[index].interrupts.life;
             *life = rank(*life);

@@ -7,8 +7,8 @@ use crate::hart::csr::{self, number};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
-use crate::vm::accounts::Books;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::accounts::CpuTime;
+use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// What follows an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub struct Exit<'a> {
     pub hart: &'a Hart,
     pub vm: &'a Vm,
     pub vcpu: &'a Vcpu,
-    pub registers: &'a mut Registers,
-    pub books: Books<'a>,
+    pub registers: &'a mut VcpuState,
+    pub books: CpuTime<'a>,
 }
 
 /// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a

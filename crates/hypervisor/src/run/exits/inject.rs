@@ -1,11 +1,11 @@
 //! Gives an exception to the guest, as the hart would have if it had been delegated.
 
 use crate::hart::csr::{self, number, status};
-use crate::vm::vcpu::Registers;
+use crate::vm::vcpu::VcpuState;
 
 /// Makes the guest take the exception `cause` with `value` in its stval, at the instruction that it was left at
 /// (privileged architecture, "Trap Entry": sepc, scause, stval, SPP, SPIE and SIE, then stvec's base).
-pub fn exception(registers: &mut Registers, cause: u64, value: u64) {
+pub fn exception(registers: &mut VcpuState, cause: u64, value: u64) {
     let context = &mut registers.context;
     let old = csr::read::<{ number::VSSTATUS }>();
     let mut new = old & !(status::SPP | status::SPIE | status::SIE);

@@ -126,7 +126,7 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
     let files = |hart| &exit.system.hart(hart).files;
-    let is_arriving = || exit.vcpu.left_behind.is_arriving(exit.vcpu.id, files);
+    let is_arriving = || exit.vcpu.stale_files.is_arriving(exit.vcpu.id, files);
     let next = if interrupt_is_pending(exit) || is_arriving() {
         Next::Resume
     } else {

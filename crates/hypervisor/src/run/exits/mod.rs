@@ -11,8 +11,8 @@ pub(super) mod spins;
 use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
-use crate::run::attention::attend;
-use crate::vm::vcpu::Registers;
+use crate::run::attention::handle_host_interrupts;
+use crate::vm::vcpu::VcpuState;
 use abi::monitor::ExitCause;
 
 /// scause of the interrupt of a counter that has passed zero (Sscofpmf).
@@ -48,12 +48,12 @@ fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         hart_counters::acknowledge();
         return (ExitCause::CounterOverflow, Next::Resume);
     }
-    let attended = attend(exit.system, exit.hart);
-    let next = match attended.devices_alone {
+    let handled = handle_host_interrupts(exit.system, exit.hart);
+    let next = match handled.devices_alone {
         true => Next::Resume,
         false => Next::Reconsider,
     };
-    (attended.cause, next)
+    (handled.cause, next)
 }
 
 /// The guest lacked its floating-point registers, or takes an exception that the hart does not delegate to it.
@@ -74,6 +74,6 @@ fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
 
 /// Whether the guest only lacked its floating-point registers; it has them now.
 fn lacks_float(exit: &mut Exit<'_>) -> bool {
-    let Registers { float, context, .. } = &mut *exit.registers;
+    let VcpuState { float, context, .. } = &mut *exit.registers;
     float.give(&exit.hart.float, exit.vcpu.id, context)
 }

@@ -147,7 +147,7 @@ fn poll_briefly(exit: &mut Exit<'_>, word: Word, max: Ticks) -> bool {
     if !exit.registers.poll_history.should_poll() {
         return false;
     }
-    let round_trip = exit.hart.change.there_and_back();
+    let round_trip = exit.hart.change.round_trip();
     let over = probe::poll_word(exit.hart, exit.vcpu, word, round_trip.min(max));
     exit.registers.poll_history.note(over);
     if over {

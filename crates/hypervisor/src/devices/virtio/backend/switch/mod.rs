@@ -4,7 +4,7 @@
 //! into the buffers that the receiver has made available. So no VM reaches another's memory, no VM's devices are locked for another's, and a
 //! receiver that takes nothing holds nobody up: what its inbox has no room for is dropped.
 //!
-//! The switch's lock is held for what is kept of inboxes and of the card's rings ([`Books`]), never while bytes are copied. The sender has
+//! The switch's lock is held for what is kept of inboxes and of the card's rings ([`CpuTime`]), never while bytes are copied. The sender has
 //! the places that it copies to for itself until it says that they are filled.
 
 pub mod frame;
@@ -63,12 +63,12 @@ pub struct Switch {
     uplink: Option<Uplink>,
     /// The inboxes, one behind the other; the uplink's is the last.
     memory: OwnedRegion,
-    books: Mutex<Books, { place::SHARED }>,
+    books: Mutex<CpuTime, { place::SHARED }>,
 }
 
 /// What is kept of frames.
 #[derive(Debug)]
-pub struct Books {
+pub struct CpuTime {
     inboxes: Vec<Inbox>,
     card: Option<Card>,
 }
@@ -114,7 +114,7 @@ impl Switch {
             ports,
             uplink,
             memory,
-            books: Mutex::new(Books { inboxes, card }),
+            books: Mutex::new(CpuTime { inboxes, card }),
         };
         if let Some(outside) = switch.outside() {
             switch.open(outside);
@@ -222,7 +222,7 @@ impl Switch {
     /// Places for a frame in the inboxes of these members, where they have room.
     fn reserve(&self, from: Member, receivers: u32, host: TheHost<'_>) -> Places {
         let mut books = self.books.lock();
-        let Books { inboxes, card } = &mut *books;
+        let CpuTime { inboxes, card } = &mut *books;
         let outside = self.outside();
         let mut places = Places {
             slots: [None; MEMBERS],
@@ -245,7 +245,7 @@ impl Switch {
     fn commit(&self, places: &Places, parcel: Parcel, host: TheHost<'_>) -> Passed {
         let mut passed = Passed::default();
         let mut books = self.books.lock();
-        let Books { inboxes, card } = &mut *books;
+        let CpuTime { inboxes, card } = &mut *books;
         for (member, slot) in places.each() {
             let Some(inbox) = inboxes.get_mut(member.index()) else {
                 continue;

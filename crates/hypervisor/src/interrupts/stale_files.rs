@@ -11,9 +11,9 @@ use super::HartFiles;
 /// Every WFI of a guest asks for messages on their way. Only the few harts that the vCPU has left are asked, so that the answer costs
 /// as little on a large computer as on a small one.
 #[derive(Debug, Default)]
-pub struct LeftBehind(AtomicU64);
+pub struct StaleFiles(AtomicU64);
 
-impl LeftBehind {
+impl StaleFiles {
     /// The vCPU has left a file on `hart`. Called by the hart that is about to run it, or while its VM does not run.
     pub fn note(&self, hart: HartId) {
         self.0
@@ -58,7 +58,7 @@ impl LeftBehind {
 mod tests {
     use super::*;
     use crate::interrupts::table::{Forwarder, InFlight};
-    use crate::interrupts::{Generation, GuestFile, Life};
+    use crate::interrupts::{Generation, GuestFile, ResetEpoch};
 
     #[test]
     fn harts_are_asked_until_they_have_looked() {
@@ -66,13 +66,13 @@ mod tests {
         let harts = [HartFiles::default(), HartFiles::default()];
         let [one, other] = [0, 1].map(|index| HartId::new(index).unwrap());
         let files = |hart: HartId| &harts[hart.index()];
-        let left = LeftBehind::default();
+        let left = StaleFiles::default();
         assert!(!left.is_arriving(vcpu, files), "it has left nothing");
 
         let file = GuestFile::new(1).unwrap();
         let mut forwarder = Forwarder {
             vcpu,
-            life: Life::default(),
+            life: ResetEpoch::default(),
             generation: Generation::default(),
             open: false,
             in_flight: InFlight::Nothing,
@@ -85,7 +85,7 @@ mod tests {
             left.note(hart);
         }
         let stranger = VcpuNumber::new(4).unwrap();
-        assert!(!LeftBehind::default().is_arriving(stranger, files));
+        assert!(!StaleFiles::default().is_arriving(stranger, files));
         assert!(left.is_arriving(vcpu, files));
 
         forwarder.open = true;
