@@ -20,7 +20,7 @@ pub use self::host::TheHost;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::fmt::Debug;
+use core::fmt;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
@@ -111,11 +111,18 @@ pub enum Touch {
     NoFrame,
 }
 
+/// Names no more than the trait: a supertrait would keep the code of every placement's `Debug` in the image.
+impl fmt::Debug for dyn Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pages")
+    }
+}
+
 /// Where the pages of one guest's memory lie: what a placement decides, and nobody else knows.
 ///
 /// A placement whose pages come on the first touch (`memory::touched`) takes them in [`Pages::rest`], under a lock of its own, and maps
 /// none of them from the start.
-pub trait Pages: Debug + Send + Sync {
+pub trait Pages: Send + Sync {
     /// Where the byte at `from` lies, and how much behind it lies in one piece with it. `None` where it is not the guest's, or
     /// there is no frame for it.
     fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion>;
