@@ -290,6 +290,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
         Outcome::Stopped(reason) => {
             pages::end(system, vm);
             console::guest_ended(vm.number());
+            vm.say_reports_left_out();
             say!("{name}: stopped ({reason})");
             STOPPED.store(true, Ordering::SeqCst);
         }

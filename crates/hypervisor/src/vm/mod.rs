@@ -251,8 +251,20 @@ impl Vm {
 
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
-        if self.reports.admits(hart::time()) {
+        if let Some(refused) = self.reports.admit(hart::time()) {
+            self.say_left_out(refused);
             console::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+        }
+    }
+
+    /// Says how many of the guest's reports were left out since the last one, if any were.
+    pub fn say_reports_left_out(&self) {
+        self.say_left_out(self.reports.take_refused());
+    }
+
+    fn say_left_out(&self, reports: u64) {
+        if reports > 0 {
+            console::say!("{}: {reports} reports left out", self.settings.name);
         }
     }
 
