@@ -17,7 +17,7 @@ mod wires;
 
 pub use address::{LINE_BYTES, LINE_SHIFT, PAGE_BYTES, PAGE_SHIFT, Reference};
 pub use exception::{Access, Cause, Exception, Interrupt, Trapped};
-pub use fence::Fence;
+pub use fence::{Fence, VirtualFence};
 pub use file::{InterruptFile, NoSuchRegister};
 pub use mode::{Mode, Privilege};
 pub use paging::{Paging, levels};

@@ -1,12 +1,13 @@
 //! Where the execution loop asks the timing models.
 
+use crate::base::{Fence, VirtualFence};
 use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
 use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Scalar};
 use crate::system::System;
-use crate::timing::{Charge, LINE_SHIFT, PageName, TranslationFence, Walked};
-use crate::translation::{Fence, View, WalkTrace};
+use crate::timing::{Charge, LINE_SHIFT, PageName, Walked};
+use crate::translation::{View, WalkTrace};
 
 impl Hart {
     /// Charges a load that reached RAM at `offset`, in one page, `count` instructions into its block: all
@@ -255,20 +256,13 @@ impl Hart {
         {
             return;
         }
-        let vmid = self.csrs.vmid();
-        self.fence_timing(
-            system,
-            TranslationFence::HypervisorVirtual {
-                address: None,
-                asid: None,
-                vmid,
-            },
-        );
-        self.fence(Fence::Virtual {
+        let fence = Fence::Virtual {
+            by: VirtualFence::Hfence,
             address: None,
             asid: None,
-            vmid: vmid.into(),
-        });
+            vmid: self.csrs.vmid(),
+        };
+        self.fence_both(system, fence);
         if let Some(timing) = &system.timing {
             self.cycles += timing.costs.purge;
         }
@@ -294,10 +288,11 @@ impl Hart {
         self.charge_mode_change(system, from);
     }
 
-    /// Tells the models of a fence, if there are any.
-    pub(super) fn fence_timing(&self, system: &mut System, fence: TranslationFence) {
+    /// Carries out a fence in the models, if there are any, and in the hart.
+    pub(super) fn fence_both(&mut self, system: &mut System, fence: Fence) {
         if let Some(timing) = &mut system.timing {
             timing.fence(self.id, fence);
         }
+        self.fence(fence);
     }
 }

@@ -1,6 +1,7 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
 use crate::base::HartId;
+use crate::base::{Fence, VirtualFence};
 use crate::count::Event;
 use crate::csr::field::{hstatus, status};
 use crate::extension::{
@@ -9,9 +10,7 @@ use crate::extension::{
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
 use crate::system::System;
-use crate::timing::TranslationFence;
 use crate::trace::Happening;
-use crate::translation::Fence;
 use crate::zicsr::Next;
 
 impl Hart {
@@ -192,7 +191,7 @@ impl Hart {
         let operand = |register: u32, value: u64| (register != 0).then_some(value);
         let address = operand(rs1, self.x[rs1 as usize]);
         let identifier = operand(rs2, self.x[rs2 as usize]);
-        let asid = identifier.map(|value| value & 0xffff);
+        let asid = identifier.map(|value| value as u16);
         match raw >> 25 {
             0x09 | 0x0b => {
                 if user {
@@ -204,45 +203,30 @@ impl Hart {
                 if mode.virtualized && self.csrs.hstatus & hstatus::VTVM != 0 {
                     return Err(self.virtual_instruction(raw));
                 }
-                let vmid = self.csrs.hgatp >> 44 & 0x3fff;
-                let (own, tag) = (self.csrs.vmid(), asid.map(|asid| asid as u16));
-                let timing = if mode.virtualized {
+                let fence = if mode.virtualized {
                     self.extension.note_fence(self.id.index());
-                    TranslationFence::Guest {
-                        address,
-                        asid: tag,
-                        vmid: own,
-                    }
-                } else {
-                    TranslationFence::Host { address, asid: tag }
-                };
-                self.fence_timing(system, timing);
-                self.fence(if mode.virtualized {
                     Fence::Virtual {
+                        by: VirtualFence::Sfence,
                         address,
                         asid,
-                        vmid,
+                        vmid: self.csrs.vmid(),
                     }
                 } else {
                     Fence::Supervisor { address, asid }
-                });
+                };
+                self.fence_both(system, fence);
             }
             0x11 | 0x13 => {
                 if mode.virtualized || user {
                     return Err(self.refused(raw));
                 }
-                let vmid = self.csrs.hgatp >> 44 & 0x3fff;
-                let timing = TranslationFence::HypervisorVirtual {
-                    address,
-                    asid: asid.map(|asid| asid as u16),
-                    vmid: vmid as u16,
-                };
-                self.fence_timing(system, timing);
-                self.fence(Fence::Virtual {
+                let fence = Fence::Virtual {
+                    by: VirtualFence::Hfence,
                     address,
                     asid,
-                    vmid,
-                });
+                    vmid: self.csrs.vmid(),
+                };
+                self.fence_both(system, fence);
             }
             0x31 | 0x33 => {
                 if mode.virtualized || user {
@@ -252,15 +236,11 @@ impl Hart {
                     return Err(self.illegal(raw));
                 }
                 // Bits of rs2 that no VMID has are ignored ("Hypervisor Memory-Management Fence Instructions").
-                let vmid = identifier.map(|value| value & self.extension.vmid_bits.mask());
+                let mask = self.extension.vmid_bits.mask();
+                let vmid = identifier.map(|value| (value & mask) as u16);
                 // rs1 holds the guest physical address shifted right by two bits.
                 let address = address.map(|address| address << 2);
-                let timing = TranslationFence::HypervisorGuest {
-                    address,
-                    vmid: vmid.map(|vmid| vmid as u16),
-                };
-                self.fence_timing(system, timing);
-                self.fence(Fence::Guest { address, vmid });
+                self.fence_both(system, Fence::Guest { address, vmid });
             }
             _ => return Err(self.illegal(raw)),
         }
@@ -280,21 +260,15 @@ impl Hart {
         }
         let operand = |register: u32| (register != 0).then(|| self.x[register as usize]);
         let address = operand(raw >> 15 & 31);
-        let asid = operand(raw >> 20 & 31).map(|value| value & 0xffff);
-        let vmid = self.csrs.vmid();
+        let fence = Fence::Virtual {
+            by: VirtualFence::Broadcast,
+            address,
+            asid: operand(raw >> 20 & 31).map(|value| value as u16),
+            vmid: self.csrs.vmid(),
+        };
         if let Some(timing) = &mut system.timing {
-            let fence = TranslationFence::Broadcast {
-                address,
-                asid: asid.map(|asid| asid as u16),
-                vmid,
-            };
             self.cycles += timing.broadcast(self.id, fence);
         }
-        let fence = Fence::Virtual {
-            address,
-            asid,
-            vmid: vmid.into(),
-        };
         self.fence(fence);
         // The other harts carry it out before their next instruction.
         system.broadcasts.push((self.id, fence));

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::round_robin::RoundRobin;
 use crate::profile::Geometry;
 
 const EMPTY: u64 = u64::MAX;
@@ -22,7 +23,7 @@ pub struct Found {
 pub struct Cache {
     geometry: Geometry,
     entries: Vec<u64>,
-    next: Vec<u8>,
+    next: RoundRobin,
 }
 
 impl Cache {
@@ -36,7 +37,7 @@ impl Cache {
         Self {
             geometry,
             entries: vec![EMPTY; geometry.sets * geometry.ways],
-            next: vec![0; geometry.sets],
+            next: RoundRobin::new(geometry.sets),
         }
     }
 
@@ -45,7 +46,7 @@ impl Cache {
     pub fn is_of(&self, geometry: Geometry) -> bool {
         self.geometry == geometry
             && Some(self.entries.len()) == geometry.sets.checked_mul(geometry.ways)
-            && self.next.len() == geometry.sets
+            && self.next.is_of(geometry.sets)
     }
 
     /// Size.
@@ -86,9 +87,7 @@ impl Cache {
             ways[way] = line;
             return (start + way, None);
         }
-        let turn = &mut self.next[set];
-        let way = usize::from(*turn) % self.geometry.ways;
-        *turn = ((way + 1) % self.geometry.ways) as u8;
+        let way = self.next.replace(set, self.geometry.ways);
         let old = std::mem::replace(&mut ways[way], line);
         (start + way, Some(old & !EXCLUSIVE))
     }

@@ -2,9 +2,9 @@
 
 use super::tests::name;
 use super::*;
-use crate::base::Access;
 use crate::base::Random;
 use crate::base::Reference;
+use crate::base::{Access, VirtualFence};
 
 const HARTS: u64 = 3;
 const STEPS: usize = 120_000;
@@ -13,7 +13,7 @@ const STEPS: usize = 120_000;
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Access(Charge, u32),
-    Fence(TranslationFence),
+    Fence(Fence),
     FenceInstructions,
 }
 
@@ -68,18 +68,20 @@ fn step(random: &mut Random) -> Step {
             let asid = (random.below(2) == 0).then(|| random.below(2) as u16);
             let vmid = random.below(2) as u16;
             Step::Fence(match random.below(4) {
-                0 => TranslationFence::Host { address, asid },
-                1 => TranslationFence::Guest {
+                0 => Fence::Supervisor { address, asid },
+                1 => Fence::Virtual {
+                    by: VirtualFence::Sfence,
                     address,
                     asid,
                     vmid,
                 },
-                2 => TranslationFence::HypervisorVirtual {
+                2 => Fence::Virtual {
+                    by: VirtualFence::Hfence,
                     address,
                     asid,
                     vmid,
                 },
-                _ => TranslationFence::HypervisorGuest {
+                _ => Fence::Guest {
                     address,
                     vmid: asid.map(|_| vmid),
                 },

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::filter::{FilterTables, LineFilter, PageFilter, PageName};
 use super::tlb::{Entry, Tlb};
-use super::{Cache, Charge, FenceRules, Honours, Profile, Space, TranslationFence};
-use crate::base::Access;
+use super::{Cache, Charge, FenceRules, Honours, Profile, Space};
 use crate::base::PAGE_SHIFT;
+use crate::base::{Access, Fence, VirtualFence};
 
 /// Who serves an access at the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,37 +266,27 @@ impl HartTiming {
     }
 
     /// Carries out a fence as coarsely as the profile says.
-    pub(super) fn fence(&mut self, fence: TranslationFence, rules: &FenceRules) {
+    pub(super) fn fence(&mut self, fence: Fence, rules: &FenceRules) {
         let (selection, walks) = match fence {
-            TranslationFence::Host { address, asid } => {
+            Fence::Supervisor { address, asid } => {
                 let selection = Selection::new(rules.sfence, address, asid, None);
                 (selection.of_host(), (true, false))
             }
-            TranslationFence::Guest {
+            Fence::Virtual {
+                by,
                 address,
                 asid,
                 vmid,
             } => {
-                let selection = Selection::new(rules.sfence, address, asid, Some(vmid));
+                let honours = match by {
+                    VirtualFence::Sfence => rules.sfence,
+                    VirtualFence::Hfence => rules.hfence_vvma,
+                    VirtualFence::Broadcast => rules.broadcast,
+                };
+                let selection = Selection::new(honours, address, asid, Some(vmid));
                 (selection, (true, false))
             }
-            TranslationFence::HypervisorVirtual {
-                address,
-                asid,
-                vmid,
-            } => {
-                let selection = Selection::new(rules.hfence_vvma, address, asid, Some(vmid));
-                (selection, (true, false))
-            }
-            TranslationFence::Broadcast {
-                address,
-                asid,
-                vmid,
-            } => {
-                let selection = Selection::new(rules.broadcast, address, asid, Some(vmid));
-                (selection, (true, false))
-            }
-            TranslationFence::HypervisorGuest { address, vmid } => {
+            Fence::Guest { address, vmid } => {
                 self.forget_guest_pages(rules.hfence_gvma, address, vmid);
                 let selection = Selection::new(rules.hfence_gvma, None, None, vmid);
                 (
@@ -304,6 +294,7 @@ impl HartTiming {
                     (false, true),
                 )
             }
+            Fence::Everything => return,
         };
         if (walks.0 || selection.everything)
             && let Some(cache) = &mut self.walks.first_stage

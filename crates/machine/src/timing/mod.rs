@@ -9,6 +9,7 @@ mod charge;
 mod filter;
 mod hart;
 mod lines;
+mod round_robin;
 mod tlb;
 mod walks;
 
@@ -23,7 +24,7 @@ pub use crate::profile::{
     ProfileError, TlbProfile, UartProfile, fields,
 };
 pub use cache::Cache;
-pub use charge::{Charge, TranslationFence, Walked};
+pub use charge::{Charge, Walked};
 pub use hart::HartTiming;
 pub use tlb::{Entry, Tlb};
 
@@ -31,8 +32,8 @@ pub use crate::base::Space;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::HartId;
 use crate::base::PAGE_SHIFT;
+use crate::base::{Fence, HartId};
 use crate::count::{Event, EventCounts};
 use hart::Server;
 use lines::Presence;
@@ -225,14 +226,14 @@ impl Timing {
     }
 
     /// A hart executes a fence of translations.
-    pub fn fence(&mut self, id: HartId, fence: TranslationFence) {
+    pub fn fence(&mut self, id: HartId, fence: Fence) {
         if let Some(hart) = self.harts.get_mut(id.index()) {
             hart.fence(fence, &self.fences);
         }
     }
 
     /// A hart executes the broadcast fence; gives the cycles for the other harts.
-    pub fn broadcast(&mut self, id: HartId, fence: TranslationFence) -> u64 {
+    pub fn broadcast(&mut self, id: HartId, fence: Fence) -> u64 {
         let mut others = 0;
         for (index, hart) in self.harts.iter_mut().enumerate() {
             hart.fence(fence, &self.fences);

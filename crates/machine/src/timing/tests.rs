@@ -3,8 +3,8 @@
 mod others;
 
 use super::*;
-use crate::base::Access;
 use crate::base::Reference;
+use crate::base::{Access, VirtualFence};
 
 const HOST: Space = Space {
     virtualized: false,
@@ -251,7 +251,8 @@ fn a_walk_in_two_dimensions_is_charged_reference_by_reference() {
 #[test]
 fn walk_caches_save_what_leads_to_tables_and_guest_pages() {
     let references = two_dimensions();
-    let fence = TranslationFence::Guest {
+    let fence = Fence::Virtual {
+        by: VirtualFence::Sfence,
         address: None,
         asid: None,
         vmid: 1,
@@ -293,7 +294,7 @@ fn walk_caches_save_what_leads_to_tables_and_guest_pages() {
 }
 
 /// Which of the host's and two guests' entries for two pages are left after a fence.
-fn left(rules: FenceRules, fence: TranslationFence) -> [bool; 6] {
+fn left(rules: FenceRules, fence: Fence) -> [bool; 6] {
     let profile = Profile {
         fences: rules,
         ..Profile::default()
@@ -317,27 +318,27 @@ fn left(rules: FenceRules, fence: TranslationFence) -> [bool; 6] {
 
 #[test]
 fn fences_remove_what_their_operands_say() {
-    use TranslationFence as Fence;
     let exact = FenceRules::default();
     let (address, asid) = (Some(0x1000), Some(1));
     for (fence, expected) in [
         (
-            Fence::Host {
+            Fence::Supervisor {
                 address: None,
                 asid: None,
             },
             "--++++",
         ),
-        (Fence::Host { address, asid }, "-+++++"),
+        (Fence::Supervisor { address, asid }, "-+++++"),
         (
-            Fence::Host {
+            Fence::Supervisor {
                 address,
                 asid: Some(2),
             },
             "++++++",
         ),
         (
-            Fence::Guest {
+            Fence::Virtual {
+                by: VirtualFence::Sfence,
                 address: None,
                 asid: None,
                 vmid: 1,
@@ -345,7 +346,8 @@ fn fences_remove_what_their_operands_say() {
             "++--++",
         ),
         (
-            Fence::Guest {
+            Fence::Virtual {
+                by: VirtualFence::Sfence,
                 address,
                 asid,
                 vmid: 1,
@@ -353,7 +355,8 @@ fn fences_remove_what_their_operands_say() {
             "++-+++",
         ),
         (
-            Fence::HypervisorVirtual {
+            Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address,
                 asid: None,
                 vmid: 2,
@@ -361,7 +364,8 @@ fn fences_remove_what_their_operands_say() {
             "++++-+",
         ),
         (
-            Fence::HypervisorVirtual {
+            Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address: None,
                 asid: Some(3),
                 vmid: 2,
@@ -369,21 +373,22 @@ fn fences_remove_what_their_operands_say() {
             "++++++",
         ),
         (
-            Fence::HypervisorGuest {
+            Fence::Guest {
                 address,
                 vmid: Some(1),
             },
             "++-+++",
         ),
         (
-            Fence::HypervisorGuest {
+            Fence::Guest {
                 address,
                 vmid: None,
             },
             "++-+-+",
         ),
         (
-            Fence::Broadcast {
+            Fence::Virtual {
+                by: VirtualFence::Broadcast,
                 address,
                 asid,
                 vmid: 1,
@@ -391,7 +396,7 @@ fn fences_remove_what_their_operands_say() {
             "++-+++",
         ),
         (
-            Fence::HypervisorGuest {
+            Fence::Guest {
                 address: None,
                 vmid: None,
             },
@@ -410,7 +415,6 @@ fn shown(left: [bool; 6]) -> String {
 
 #[test]
 fn coarse_fences_remove_more() {
-    use TranslationFence as Fence;
     let address = Some(0x1000);
     let sfence = |change: fn(&mut Honours)| {
         let mut rules = FenceRules::default();
@@ -419,17 +423,19 @@ fn coarse_fences_remove_more() {
         change(&mut rules.hfence_gvma);
         rules
     };
-    let guest = Fence::Guest {
+    let guest = Fence::Virtual {
+        by: VirtualFence::Sfence,
         address,
         asid: Some(1),
         vmid: 1,
     };
-    let other_asid = Fence::HypervisorVirtual {
+    let other_asid = Fence::Virtual {
+        by: VirtualFence::Hfence,
         address,
         asid: Some(3),
         vmid: 1,
     };
-    let stage = Fence::HypervisorGuest {
+    let stage = Fence::Guest {
         address: None,
         vmid: Some(1),
     };
@@ -442,7 +448,7 @@ fn coarse_fences_remove_more() {
         (sfence(|h| h.host = false), stage, "------"),
         (
             sfence(|h| h.address = false),
-            Fence::Host {
+            Fence::Supervisor {
                 address,
                 asid: None,
             },

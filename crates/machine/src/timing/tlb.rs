@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::round_robin::RoundRobin;
 use super::{Geometry, Space, TlbProfile};
 use crate::base::PAGE_SHIFT;
 
@@ -112,7 +113,7 @@ struct Array {
     sets: usize,
     ways: usize,
     entries: Vec<Entry>,
-    next: Vec<u8>,
+    next: RoundRobin,
 }
 
 impl Array {
@@ -121,7 +122,7 @@ impl Array {
             sets,
             ways,
             entries: vec![Entry::EMPTY; sets * ways],
-            next: vec![0; sets],
+            next: RoundRobin::new(sets),
         }
     }
 
@@ -129,7 +130,7 @@ impl Array {
         self.sets == sets
             && self.ways == ways
             && Some(self.entries.len()) == sets.checked_mul(ways)
-            && self.next.len() == sets
+            && self.next.is_of(sets)
             && self
                 .entries
                 .iter()
@@ -158,9 +159,7 @@ impl Array {
             ways[way] = entry;
             return (start + way, None);
         }
-        let turn = &mut self.next[set];
-        let way = usize::from(*turn) % self.ways;
-        *turn = ((way + 1) % self.ways) as u8;
+        let way = self.next.replace(set, self.ways);
         (start + way, Some(std::mem::replace(&mut ways[way], entry)))
     }
 }

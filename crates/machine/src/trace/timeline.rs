@@ -254,6 +254,7 @@ fn describe(fence: &Fence, mode: Mode) -> (&'static str, Value) {
             address: at,
             asid,
             vmid,
+            ..
         } => (
             "HFENCE.VVMA",
             json!({ "mode": mode, "address": address(at), "asid": asid, "vmid": vmid }),

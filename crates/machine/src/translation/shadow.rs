@@ -313,12 +313,13 @@ impl Shadow {
                 address,
                 asid,
                 vmid,
+                ..
             } => (Stage::Virtual, Some(vmid), asid, address),
         };
         self.held.retain(|space, pages| {
             let covered = space.stage == stage
-                && vmid.is_none_or(|vmid| vmid == space.vmid)
-                && asid.is_none_or(|asid| space.asid == Some(asid));
+                && vmid.is_none_or(|vmid| u64::from(vmid) == space.vmid)
+                && asid.is_none_or(|asid| space.asid == Some(asid.into()));
             match address {
                 _ if !covered => true,
                 None => false,

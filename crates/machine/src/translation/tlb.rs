@@ -219,7 +219,7 @@ impl HostTlb {
             // Nothing here knows to which guest page an address led.
             Fence::Guest { vmid, .. } => {
                 self.retire(|key| {
-                    key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == vmid)
+                    key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == u64::from(vmid))
                 });
                 return true;
             }
@@ -237,11 +237,13 @@ impl HostTlb {
         }
         self.retire(|key| {
             let stage = match fence {
-                Fence::Virtual { vmid, .. } => key.is_virtualized() && key.vmid() == vmid,
+                Fence::Virtual { vmid, .. } => {
+                    key.is_virtualized() && key.vmid() == u64::from(vmid)
+                }
                 _ => !key.is_virtualized() && key.is_translated(),
             };
             // With an ASID a fence leaves global mappings alone, and a context of all address spaces has no other.
-            stage && asid.is_none_or(|asid| !key.is_everywhere() && key.asid() == asid)
+            stage && asid.is_none_or(|asid| !key.is_everywhere() && key.asid() == u64::from(asid))
         });
         if address.is_none() && asid.is_none() {
             self.contexts.join(matches!(fence, Fence::Virtual { .. }));

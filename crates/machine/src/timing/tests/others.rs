@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn the_coarse_broadcast_fences_ignore_who_or_where() {
-    let fence = TranslationFence::Broadcast {
+    let fence = Fence::Virtual {
+        by: VirtualFence::Broadcast,
         address: Some(0x1000),
         asid: None,
         vmid: 1,
@@ -34,7 +35,8 @@ fn a_broadcast_fence_reaches_every_hart_and_costs_for_each_other() {
         bench.access(hart, Access::Load, (0x1000, guest(1)), (12, &[]));
     }
     assert_eq!(bench.count(Event::Walks), 3);
-    let fence = TranslationFence::Broadcast {
+    let fence = Fence::Virtual {
+        by: VirtualFence::Broadcast,
         address: None,
         asid: None,
         vmid: 1,
@@ -121,7 +123,7 @@ fn the_update_of_an_entry_is_a_store_to_its_line() {
 /// What a fetch takes whose page only the second-level TLB has, and what the shortest of all walks takes: its one entry
 /// and the line that is fetched are in the first-level caches.
 fn second_level_hit_and_shortest_walk(profile: &Profile) -> (u64, u64) {
-    let fence = TranslationFence::Host {
+    let fence = Fence::Supervisor {
         address: None,
         asid: None,
     };

@@ -1,7 +1,7 @@
 //! What the checker of fences convicts, and what it lets pass.
 
 use super::*;
-use crate::base::Mode;
+use crate::base::{Mode, VirtualFence};
 
 const PAGE: u64 = 0x4000_0000;
 const GUEST_FRAME: u64 = 0x9000_0000;
@@ -53,6 +53,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         (None, true),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address: None,
                 asid: None,
                 vmid,
@@ -61,6 +62,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         ),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address,
                 asid: None,
                 vmid,
@@ -69,6 +71,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         ),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address,
                 asid,
                 vmid,
@@ -77,6 +80,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         ),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address: None,
                 asid,
                 vmid,
@@ -93,6 +97,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         ),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address: None,
                 asid: None,
                 vmid: 8,
@@ -101,6 +106,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         ),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address,
                 asid: Some(4),
                 vmid,
@@ -109,6 +115,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
         ),
         (
             Some(Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address: Some(PAGE + 0x1000),
                 asid,
                 vmid,
@@ -142,6 +149,7 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
 fn a_use_after_a_fence_is_held_again() {
     let csrs = csrs(3, 7);
     let fence = Fence::Virtual {
+        by: VirtualFence::Hfence,
         address: None,
         asid: None,
         vmid: 7,
@@ -211,6 +219,7 @@ fn the_guest_stage_has_fences_of_its_own() {
         (guest(Some(GUEST_FRAME), Some(8)), true),
         (
             Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address,
                 asid: None,
                 vmid: 7,
@@ -219,6 +228,7 @@ fn the_guest_stage_has_fences_of_its_own() {
         ),
         (
             Fence::Virtual {
+                by: VirtualFence::Hfence,
                 address: None,
                 asid: None,
                 vmid: 7,
@@ -268,6 +278,7 @@ fn an_address_stands_for_its_whole_leaf() {
     note(&mut shadow, &csrs, PAGE + 0x5000, 0x8000_5000, 21);
     let address = Some(PAGE + 0x1f_f000);
     shadow.fence(Fence::Virtual {
+        by: VirtualFence::Hfence,
         address,
         asid: None,
         vmid: 1,
