@@ -6,7 +6,7 @@ use crate::instruction::{Instruction, Operation};
 
 /// Sign-extends the low 32 bits.
 #[inline(always)]
-const fn word(value: u64) -> u64 {
+pub(super) const fn word(value: u64) -> u64 {
     value as u32 as i32 as i64 as u64
 }
 

@@ -1,11 +1,12 @@
 //! Running a hart.
 //!
-//! What an instruction does is in [`block`] and the files beside it; what it costs is a matter of
+//! [`block`] goes from block to block; [`step`] knows the room of each instruction. The costs are a matter of
 //! the gear, a type parameter of the loop, so that the fast gear pays nothing for the other.
 
 mod access;
 mod atomic;
 mod block;
+mod control;
 mod fetch;
 mod float;
 mod guest;
@@ -13,10 +14,12 @@ mod integer;
 mod measure;
 mod pause;
 mod position;
+mod step;
 mod swap;
 mod system;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod translated;
 
 pub use block::execute;

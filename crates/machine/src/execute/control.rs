@@ -1,0 +1,114 @@
+//! Jumps, branches and all else that ends a block.
+
+use super::Exit;
+use super::position::{Jump, Position, Step};
+use super::{Gear, step::cost};
+use crate::hart::{Hart, Trapped};
+use crate::instruction::Operation;
+use crate::system::System;
+use crate::zicsr::Next;
+
+/// Jumps, and ends of blocks that no instruction makes.
+#[inline(always)]
+pub(super) fn jump(hart: &mut Hart, position: Position) -> Step {
+    // The operation is asked first here and below, so that its dispatch becomes one with the loop's.
+    let target = || position.block().wrapping_add(position.immediate());
+    match position.operation() {
+        Operation::Stale => Step::Leave(Jump::unlinked(position.block(), 0)),
+        Operation::Jal => {
+            hart.x[position.rd()] = position.behind_jump();
+            position.linked(target(), position.count())
+        }
+        Operation::Jalr => {
+            let target = hart.x[position.rs1()].wrapping_add(position.immediate()) & !1;
+            hart.x[position.rd()] = position.behind_jump();
+            Step::Leave(Jump::unlinked(target, position.count()))
+        }
+        _ => position.linked(target(), position.count()),
+    }
+}
+
+/// Conditional branches.
+#[inline(always)]
+pub(super) fn branch(hart: &Hart, position: Position) -> Step {
+    let rs1 = || hart.x[position.rs1()];
+    let rs2 = || hart.x[position.rs2()];
+    match position.operation() {
+        Operation::Beq => branch_if(position, rs1() == rs2()),
+        Operation::Bne => branch_if(position, rs1() != rs2()),
+        Operation::Blt => branch_if(position, (rs1() as i64) < rs2() as i64),
+        Operation::Bge => branch_if(position, rs1() as i64 >= rs2() as i64),
+        Operation::Bltu => branch_if(position, rs1() < rs2()),
+        Operation::Bgeu => branch_if(position, rs1() >= rs2()),
+        Operation::Beqz => branch_if(position, rs1() == 0),
+        _ => branch_if(position, rs1() != 0),
+    }
+}
+
+#[inline(always)]
+const fn branch_if(position: Position, taken: bool) -> Step {
+    if taken {
+        let target = position.block().wrapping_add(position.immediate());
+        position.linked(target, position.count())
+    } else {
+        Step::Next
+    }
+}
+
+/// FENCE.I. Decoded instructions always agree with memory: it only costs.
+#[inline(always)]
+pub(super) fn fence_instructions<G: Gear>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+) -> Step {
+    if G::MEASURED {
+        hart.cycles += cost(system, |costs| costs.fence_i);
+        if let Some(timing) = &mut system.timing {
+            timing.fence_instructions(hart.id);
+        }
+    }
+    position.linked(position.behind(), position.count())
+}
+
+/// CSR and SYSTEM instructions. They may look at anything: the hart is brought up to date before them.
+#[inline(always)]
+pub(super) fn privileged<G: Gear>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+) -> Step {
+    let encoding = position.field().cast_unsigned();
+    let is_csr = position.operation() == Operation::Csr;
+    if G::MEASURED {
+        hart.cycles += cost(system, |costs| match is_csr {
+            true => costs.csr,
+            false => costs.of_system(encoding),
+        });
+    }
+    position.retire_before(hart);
+    hart.look_at_interrupts = true;
+    let next = if is_csr {
+        hart.execute_csr(encoding, system)
+    } else {
+        hart.execute_system(encoding, system)
+    };
+    proceed(hart, position, next)
+}
+
+#[inline(always)]
+fn proceed(hart: &mut Hart, position: Position, next: Result<Next, Trapped>) -> Step {
+    let Ok(next) = next else {
+        return Step::End(Exit::Trap);
+    };
+    hart.retired += 1;
+    hart.cycles += 1;
+    match next {
+        Next::Continue => {
+            hart.pc = hart.pc.wrapping_add(4);
+            position.linked(hart.pc, 0)
+        }
+        Next::Refetch => Step::Leave(Jump::unlinked(hart.pc, 0)),
+        Next::Stop => Step::End(Exit::Stop),
+    }
+}

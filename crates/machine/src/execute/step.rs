@@ -1,0 +1,144 @@
+//! One instruction: its room, by its operation.
+
+use super::position::{Position, Step};
+use super::{Gear, control, integer, transfer};
+use crate::hart::{Hart, Trapped};
+use crate::instruction::{FloatOperation, Operation};
+use crate::profile::Costs;
+use crate::system::System;
+
+/// A cost in cycles, 0 without models. Looked for where it is needed: few of the instructions that come here cost more than a
+/// cycle.
+#[inline(always)]
+pub(super) fn cost(system: &System, of: impl FnOnce(&Costs) -> u64) -> u64 {
+    system.timing.as_ref().map_or(0, |timing| of(&timing.costs))
+}
+
+/// Executes an instruction.
+#[inline(always)]
+pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    use Operation as Op;
+    match position.operation() {
+        Op::Stale | Op::FallThrough | Op::Jump | Op::Jal | Op::Jalr => {
+            control::jump(hart, position)
+        }
+        Op::Beq | Op::Bne | Op::Blt | Op::Bge | Op::Bltu | Op::Bgeu | Op::Beqz | Op::Bnez => {
+            control::branch(hart, position)
+        }
+        Op::Lb | Op::Lh | Op::Lw | Op::Ld | Op::Lbu | Op::Lhu | Op::Lwu => {
+            transfer::load::<G>(hart, system, position)
+        }
+        Op::Sb | Op::Sh | Op::Sw | Op::Sd => transfer::store::<G>(hart, system, position),
+        Op::Flh | Op::Flw | Op::Fld => transfer::load_float::<G>(hart, system, position),
+        Op::Fsh | Op::Fsw | Op::Fsd => transfer::store_float::<G>(hart, system, position),
+
+        Op::Nop => Step::Next,
+        Op::LoadImmediate => write(hart, position, position.immediate()),
+        Op::Move => write(hart, position, hart.x[position.rs1()]),
+        Op::Auipc => {
+            let value = position.pc().wrapping_add(position.immediate());
+            write(hart, position, value)
+        }
+        Op::Mul | Op::Mulh | Op::Mulhsu | Op::Mulhu | Op::Mulw => {
+            compute::<G>(hart, system, position, |costs| costs.multiply)
+        }
+        Op::Div | Op::Divu | Op::Rem | Op::Remu | Op::Divw | Op::Divuw | Op::Remw | Op::Remuw => {
+            compute::<G>(hart, system, position, |costs| costs.divide)
+        }
+        Op::Float => float::<G>(hart, system, position),
+
+        Op::LrW => {
+            let value = hart.load_reserved::<u32>(system, position.instruction());
+            reserved(hart, position, value.map(integer::word))
+        }
+        Op::LrD => {
+            let value = hart.load_reserved::<u64>(system, position.instruction());
+            reserved(hart, position, value)
+        }
+        Op::ScW | Op::ScD | Op::AmoW | Op::AmoD | Op::AmoNarrow | Op::CompareAndSwap => {
+            let outcome = hart.atomic(system, position.instruction(), position.index());
+            position.stored(hart, outcome)
+        }
+        Op::CacheBlock => {
+            let outcome = hart.cache_block(system, position.instruction(), position.index());
+            position.stored(hart, outcome)
+        }
+
+        Op::Fence => {
+            if G::MEASURED {
+                hart.cycles += cost(system, |costs| costs.fence);
+            }
+            Step::Next
+        }
+        Op::Pause => pause::<G>(hart, system, position),
+        Op::FenceI => control::fence_instructions::<G>(hart, system, position),
+        Op::Csr | Op::System => control::privileged::<G>(hart, system, position),
+        Op::Illegal => position.illegal(hart),
+        // All that is left only computes.
+        _ => compute::<G>(hart, system, position, |_| 0),
+    }
+}
+
+#[inline(always)]
+fn write(hart: &mut Hart, position: Position, value: u64) -> Step {
+    hart.x[position.rd()] = value;
+    Step::Next
+}
+
+/// Computes from registers and the immediate alone.
+#[inline(always)]
+fn compute<G: Gear>(
+    hart: &mut Hart,
+    system: &System,
+    position: Position,
+    of: impl FnOnce(&Costs) -> u64,
+) -> Step {
+    if G::MEASURED {
+        hart.cycles += cost(system, of);
+    }
+    match integer::computed(position.operation(), &hart.x, position.borrowed()) {
+        Some(value) => write(hart, position, value),
+        None => position.illegal(hart),
+    }
+}
+
+#[inline(always)]
+fn float<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    if G::MEASURED {
+        let divides = FloatOperation::unpack(position.field()).divides();
+        hart.cycles += cost(system, |costs| {
+            if divides {
+                costs.float_divide
+            } else {
+                costs.float
+            }
+        });
+    }
+    if hart.float_off || hart.float(position.instruction()).is_err() {
+        return transfer::float_is_off(hart, system, position);
+    }
+    Step::Next
+}
+
+/// Writes the value of LR.
+#[inline(always)]
+fn reserved(hart: &mut Hart, position: Position, value: Result<u64, Trapped>) -> Step {
+    match value {
+        Ok(value) => write(hart, position, value),
+        Err(_) => position.trap(hart),
+    }
+}
+
+#[inline(always)]
+fn pause<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    if G::MEASURED {
+        hart.cycles += cost(system, |costs| costs.pause);
+    }
+    if hart.events.is_some() {
+        hart.note_pause(system, position.pc(), position.count());
+    }
+    if hart.extension.pause.is_armed() && hart.pause(position.count()).is_err() {
+        return position.trap(hart);
+    }
+    Step::Next
+}

@@ -1,0 +1,152 @@
+//! Loads and stores of integer and floating-point registers.
+
+use super::Gear;
+use super::position::{Position, Step};
+use crate::hart::{Hart, Trapped};
+use crate::instruction::Operation;
+use crate::memory::{Scalar, StoreOutcome};
+use crate::system::System;
+
+/// Loads of integer registers.
+#[inline(always)]
+pub(super) fn load<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    match position.operation() {
+        Operation::Lb => load_as::<G, u8>(hart, system, position, |v| v as i8 as i64 as u64),
+        Operation::Lh => load_as::<G, u16>(hart, system, position, |v| v as i16 as i64 as u64),
+        Operation::Lw => load_as::<G, u32>(hart, system, position, |v| v as i32 as i64 as u64),
+        Operation::Ld => load_as::<G, u64>(hart, system, position, |v| v),
+        Operation::Lbu => load_as::<G, u8>(hart, system, position, u64::from),
+        Operation::Lhu => load_as::<G, u16>(hart, system, position, u64::from),
+        _ => load_as::<G, u32>(hart, system, position, u64::from),
+    }
+}
+
+/// Loads a value and writes it to the register as `extend` gives it. Each operation has the whole of it: a common end would cost
+/// every load a jump.
+#[inline(always)]
+fn load_as<G: Gear, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    extend: impl FnOnce(T) -> u64,
+) -> Step {
+    match load_value::<G, T>(hart, system, position) {
+        Ok(value) => {
+            hart.x[position.rd()] = extend(value);
+            Step::Next
+        }
+        Err(_) => position.trap(hart),
+    }
+}
+
+/// Stores of integer registers.
+#[inline(always)]
+pub(super) fn store<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    let value = |hart: &Hart| hart.x[position.rs2()];
+    match position.operation() {
+        Operation::Sb => store_value::<G, u8>(hart, system, position, value(hart) as u8),
+        Operation::Sh => store_value::<G, u16>(hart, system, position, value(hart) as u16),
+        Operation::Sw => store_value::<G, u32>(hart, system, position, value(hart) as u32),
+        _ => store_value::<G, u64>(hart, system, position, value(hart)),
+    }
+}
+
+/// Loads of floating-point registers. What is narrower than the register is boxed (unprivileged specification, "NaN Boxing of
+/// Narrower Values").
+#[inline(always)]
+pub(super) fn load_float<G: Gear>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+) -> Step {
+    if hart.float_off {
+        return float_is_off(hart, system, position);
+    }
+    let value = match position.operation() {
+        Operation::Flh => load_value::<G, u16>(hart, system, position)
+            .map(|value| u64::from(value) | 0xffff_ffff_ffff_0000),
+        Operation::Flw => load_value::<G, u32>(hart, system, position)
+            .map(|value| u64::from(value) | 0xffff_ffff_0000_0000),
+        _ => load_value::<G, u64>(hart, system, position),
+    };
+    match value {
+        Ok(value) => {
+            hart.f[position.rd()] = value;
+            hart.csrs.set_float_dirty(hart.mode().virtualized);
+            Step::Next
+        }
+        Err(_) => position.trap(hart),
+    }
+}
+
+/// Stores of floating-point registers.
+#[inline(always)]
+pub(super) fn store_float<G: Gear>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+) -> Step {
+    if hart.float_off {
+        return float_is_off(hart, system, position);
+    }
+    let value = hart.f[position.rs2()];
+    match position.operation() {
+        Operation::Fsh => store_value::<G, u16>(hart, system, position, value as u16),
+        Operation::Fsw => store_value::<G, u32>(hart, system, position, value as u32),
+        _ => store_value::<G, u64>(hart, system, position, value),
+    }
+}
+
+/// Raises the exception of a floating-point instruction that is off or has no rounding mode.
+#[inline(always)]
+pub(super) fn float_is_off(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    hart.illegal_at(system, position.pc());
+    position.trap(hart)
+}
+
+#[inline(always)]
+fn load_value<G: Gear, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+) -> Result<T, Trapped> {
+    let address = hart.x[position.rs1()].wrapping_add(position.immediate());
+    let entry = hart.tlb.load_entry(address);
+    if !entry.serves::<T>(address, hart.data_tag) {
+        return hart.load_slow::<T>(system, address, position.count());
+    }
+    let offset = entry.addend.wrapping_add(address);
+    if G::MEASURED {
+        hart.measure_load::<T>(system, address, offset, position.count())?;
+    }
+    // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
+    Ok(unsafe { system.memory.ram.read_unchecked::<T>(offset) })
+}
+
+#[inline(always)]
+fn store_value<G: Gear, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    value: T,
+) -> Step {
+    let address = hart.x[position.rs1()].wrapping_add(position.immediate());
+    let entry = hart.tlb.store_entry(address);
+    if !entry.serves::<T>(address, hart.data_tag) {
+        let (count, current) = (position.count(), position.index());
+        let outcome: Result<StoreOutcome, Trapped> =
+            hart.store_slow::<T>(system, address, value, count, current);
+        return position.stored(hart, outcome);
+    }
+    let offset = entry.addend.wrapping_add(address);
+    if G::MEASURED
+        && hart
+            .measure_store::<T>(system, address, offset, position.count())
+            .is_err()
+    {
+        return position.trap(hart);
+    }
+    // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
+    unsafe { system.memory.ram.write_unchecked::<T>(offset, value) };
+    Step::Next
+}
