@@ -121,7 +121,7 @@ fn csrs_with_64_pmp_entries_match_tables() {
         .iter()
         .map(|&(n, write)| csr::access(n, write))
         .collect();
-    let many = PmpEntries::new(PmpEntries::MANY).expect("a number of entries");
+    let many = PmpEntries::new(PmpEntries::MAX).expect("a number of entries");
     let mut wrong = Vec::new();
     let mut open = 0;
     for mode in Mode::ALL {

@@ -25,7 +25,7 @@ const PROFILE: &str = "k3-class";
 const ROUNDS: u32 = 11_500 << 12;
 /// Instructions measured while every hart is busy.
 const BUSY: u64 = 2_000_000_000;
-/// What the guests' first process prints before it begins to work.
+/// Text that the guests' first process prints before it begins to work.
 const START: &str = "partita-guest start";
 /// The same, as the machine is told where to write a checkpoint.
 const MARKER: &str = "text=partita-guest start";

@@ -1,4 +1,4 @@
-//! What the harts share: memory, devices, and the costs of the profile.
+//! State that the harts share: memory, devices, and the costs of the profile.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,12 +32,12 @@ pub struct System {
     /// Fences for all harts that some may not have carried out yet, and who executed them. Empty between two
     /// quanta.
     pub broadcasts: Vec<(HartId, Fence)>,
-    /// Who holds which of the locks that harts have asked for.
+    /// Holders of the locks that harts have asked for.
     pub holders: Holders,
     /// If the hart that runs stops where it may have woken another: how many harts' waits had been hit by
     /// stores before.
     pub watchful: Option<usize>,
-    /// Whether locks of S-mode with V = 0 are told to whoever listens: the words that loops around a PAUSE look at, at each turn of the
+    /// True if locks of S-mode with V = 0 are told to whoever listens: the words that loops around a PAUSE look at, at each turn of the
     /// loop, as those of loops that exit are; and the words to which AMOADD.W adds a ticket of a ticket lock.
     pub tells_bare_locks: bool,
 }

@@ -16,7 +16,7 @@ use program::{
 
 const HARTS: u32 = 4;
 const ROUNDS: u32 = 200;
-/// What `auipc x5, 1` at the entry gives: a ticket lock, and 8 bytes behind it what it protects.
+/// Result of `auipc x5, 1` at the entry: a ticket lock, and 8 bytes behind it what it protects.
 const LOCK: u64 = BASE + 0x1000;
 const PAUSE: u32 = 0x0100_000f;
 const MRET: u32 = 0x3020_0073;
@@ -74,7 +74,7 @@ fn program() -> Vec<u32> {
     [&enter[..], &work[..], &power_off(30, 31)[..], &[jal(0, 0)]].concat()
 }
 
-/// What was heard of the lock: turns of loops, and stores.
+/// Events of the lock: turns of loops, and stores.
 #[derive(Debug, Clone, Default)]
 struct Heard(Arc<Mutex<(u32, u32)>>);
 
@@ -133,7 +133,7 @@ fn run(profile: Option<&Profile>, heard: Option<&Heard>) -> Report {
 }
 
 #[test]
-fn every_store_to_a_ticket_lock_is_told_and_changes_nothing() {
+fn noting_ticket_lock_stores_changes_nothing() {
     let profile = Profile::default();
     for profile in [None, Some(&profile)] {
         let heard = Heard::default();

@@ -59,7 +59,7 @@ fn a_load_in_two_lines_costs_more() {
 }
 
 #[test]
-fn misaligned_loads_trap_where_the_profile_says_so() {
+fn misaligned_loads_trap_by_profile() {
     let profile = Profile {
         misaligned_traps: true,
         ..Profile::default()

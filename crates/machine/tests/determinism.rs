@@ -12,7 +12,7 @@ use program::{BASE, addi, atomic, auipc, bne, elf, ld, power_off};
 
 const HARTS: u32 = 4;
 const ROUNDS: u32 = 1000;
-/// What `auipc x5, 1` at the entry gives.
+/// Result of `auipc x5, 1` at the entry.
 const COUNTER: u64 = BASE + 0x1000;
 
 /// Every hart adds to one counter by LR and SC; hart 0 waits for all and switches off.
@@ -42,7 +42,7 @@ fn file() -> Vec<u8> {
     elf(&program())
 }
 
-/// What happens between two pieces of a run.
+/// Action between two pieces of a run.
 #[derive(Clone, Copy)]
 enum Between {
     Nothing,
@@ -105,7 +105,7 @@ fn the_fast_gear_repeats_itself() {
 }
 
 #[test]
-fn the_measured_gear_repeats_itself_and_is_slower() {
+fn measured_gear_repeats_itself_and_is_slower() {
     let profile = Profile::default();
     let whole = run(Some(&profile), WHOLE, Between::Nothing);
     assert_eq!(whole, run(Some(&profile), WHOLE, Between::Nothing));
@@ -116,7 +116,7 @@ fn the_measured_gear_repeats_itself_and_is_slower() {
 
 /// Fast for a while, then measured: with a checkpoint in between or without.
 #[test]
-fn a_checkpoint_is_continued_in_the_other_gear() {
+fn checkpoints_continue_in_the_other_gear() {
     let profile = Profile::default();
     let shifted = |between: Between, there_and_back: bool| {
         let mut machine = started();

@@ -20,7 +20,7 @@ fn run(program: &Path, harts: u32, profile: &Profile) -> (Stop, String) {
         .load_bare(&std::fs::read(program).expect("a program"))
         .expect("a program");
     let console = Script::default();
-    let heard = console.heard.clone();
+    let heard = console.output.clone();
     let devices = &mut machine.system_mut().devices;
     devices.attach_console(Box::new(console));
     let stop = machine.run(Limit {
@@ -40,7 +40,7 @@ fn profile(extensions: bool) -> Profile {
 }
 
 #[test]
-fn the_extensions_do_what_they_are_said_to_do() {
+fn extensions_do_as_described() {
     let program = programs::build().join("extensions");
     for harts in [1, 2] {
         let (stop, report) = run(&program, harts, &profile(true));
@@ -56,7 +56,7 @@ fn the_extensions_do_what_they_are_said_to_do() {
 }
 
 #[test]
-fn translations_are_purged_by_hardware_as_it_is_said() {
+fn hardware_purges_follow_their_description() {
     let program = programs::build().join("fences");
     let mut profile = profile(true);
     profile.extensions.purge_check = true;

@@ -42,7 +42,7 @@ fn differ_by_a_fifth(one: u64, other: u64) -> bool {
 }
 
 #[test]
-fn every_way_to_wait_takes_as_long_as_with_turns_of_one_cycle() {
+fn waits_do_not_depend_on_turns() {
     for name in ["rocket-h", "k3-class", "mainframe-1994"] {
         let profile = Profile::named(name).expect("ships");
         for crossing in ALL {
@@ -62,7 +62,7 @@ fn every_way_to_wait_takes_as_long_as_with_turns_of_one_cycle() {
 }
 
 #[test]
-fn a_ping_pong_costs_what_the_profile_charges_for_a_line_that_moves() {
+fn ping_pong_costs_moved_lines() {
     // A crossing is a load that misses and takes the line back from the other hart. The store before it is
     // seen when it begins; what the right to store costs is the storing hart's own time.
     for name in ["rocket-h", "k3-class"] {

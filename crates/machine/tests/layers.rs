@@ -53,7 +53,7 @@ const NARROW: [(&str, &[&str]); 9] = [
     ("trace", &["base"]),
     // Models are told of events and addresses, and know of no hart, memory or device.
     ("timing", &["base", "count", "profile"]),
-    // Devices reach memory by a trait and harts by wires.
+    // Devices reach memory by a trait and harts by interrupt levels.
     ("device", &["base", "board", "profile", "trace"]),
     ("csr", &["base"]),
     ("translation", &["base", "csr", "instruction", "ram"]),
@@ -99,7 +99,7 @@ fn heads(token: Option<&TokenTree>) -> Vec<String> {
     }
 }
 
-/// Whether the attribute's group is `cfg(test)`.
+/// Tests whether the attribute's group is `cfg(test)`.
 fn is_for_tests(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.stream().to_string().replace(' ', "") == "cfg(test)")
 }
@@ -144,7 +144,7 @@ fn collect(tokens: TokenStream, depth: usize, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What the root of the crate gives other names to: `pub use machine::{Machine, ...}`.
+/// Names that the root of the crate gives: `pub use machine::{Machine, ...}`.
 fn root_names(source: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(source.join("lib.rs")).expect("lib.rs can be read");
     let tokens = idents(text.parse().expect("lib.rs is Rust"));
@@ -172,7 +172,7 @@ fn sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the sources import.
+/// Imports of the sources.
 fn imports(source: &Path) -> Imports {
     let names = root_names(source);
     let mut files = Vec::new();
@@ -236,7 +236,7 @@ fn way(imports: &Imports, from: &str, to: &str) -> Option<Vec<String>> {
     None
 }
 
-/// What is wrong with imports, a line each.
+/// Complaints about imports, a line each.
 fn complaints(imports: &Imports, order: &[&str], narrow: &[(&str, &[&str])]) -> Vec<String> {
     let place = |module: &str| order.iter().position(|other| *other == module);
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use machine::device::Script;
 use machine::timing::{Measurements, Profile};
 use machine::{Config, Limit, Machine, Stop};
 
-/// What the program prints on this machine.
+/// Output of the program on this machine.
 fn measured(profile: &Profile) -> String {
     let mut config = Config::with_profile(profile);
     config.board.harts = 2;
@@ -18,7 +18,7 @@ fn measured(profile: &Profile) -> String {
     let program = std::fs::read(programs::build().join("measure")).expect("built");
     machine.load_bare(&program).expect("loads");
     let console = Script::default();
-    let heard = console.heard.clone();
+    let heard = console.output.clone();
     let devices = &mut machine.system_mut().devices;
     devices.attach_console(Box::new(console));
     let stop = machine.run(Limit {
@@ -32,7 +32,7 @@ fn measured(profile: &Profile) -> String {
     text
 }
 
-/// What the program prints on QEMU's `virt` board; `None` where there is no QEMU for this machine.
+/// Output of the program on QEMU's `virt` board; `None` where there is no QEMU for this machine.
 fn measured_on_qemu() -> Option<String> {
     let output = Command::new("qemu-system-riscv64")
         .args(["-M", "virt,aia=aplic-imsic", "-smp", "2", "-m", "128M"])
@@ -44,7 +44,7 @@ fn measured_on_qemu() -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What is wanted of a profile's measurements: those of its values that the program can tell.
+/// Expected measurements of a profile: those of its values that the program can tell.
 fn wanted(profile: &Profile) -> Vec<(&'static str, u64)> {
     let costs = profile.costs;
     let mut wanted = vec![
@@ -103,18 +103,18 @@ fn finds_itself_again(name: &str) {
 }
 
 #[test]
-fn the_profile_that_is_measured_is_the_profile_that_was_set() {
+fn measured_profiles_are_those_set() {
     finds_itself_again("k3-class");
 }
 
 #[test]
 #[ignore = "soak: the same for a profile of another shape takes some seconds"]
-fn soak_a_profile_without_a_second_level_tlb_is_found_again_too() {
+fn soak_profiles_without_second_tlb_are_found() {
     finds_itself_again("rocket-h");
 }
 
 #[test]
-fn the_micro_benchmarks_come_to_their_end_on_qemu() {
+fn micro_benchmarks_end_on_qemu() {
     let Some(report) = measured_on_qemu() else {
         eprintln!("qemu-system-riscv64 is not here");
         return;

@@ -1,4 +1,4 @@
-//! What one hart sees of its own and of others' stores: changed instructions, reservations, waits.
+//! Stores as one hart sees them, its own and others': changed instructions, reservations, waits.
 
 mod program;
 
@@ -35,7 +35,7 @@ const RA: Register = 1;
 const A0: Register = 10;
 
 #[test]
-fn fence_i_shows_each_of_several_changes_of_a_fresh_page() {
+fn fence_i_shows_each_change() {
     // Writes "addi a0, x0, 1; ret" to a page that nothing has touched, calls it, then writes
     // "addi a0, x0, 2" over it, and calls it again. The sum is 3.
     let (page, word, sum) = (5, 6, 7);
@@ -114,7 +114,7 @@ fn counting(rounds: i32) -> Vec<u32> {
 }
 
 #[test]
-fn a_hart_that_sleeps_in_between_loses_no_addition() {
+fn sleeping_harts_lose_no_addition() {
     for instructions in [1, 2, 64] {
         for profile in [None, Some(Profile::named("k3-class").expect("ships"))] {
             let sum = run(&counting(100), 2, instructions, profile.as_ref());
@@ -124,7 +124,7 @@ fn a_hart_that_sleeps_in_between_loses_no_addition() {
 }
 
 #[test]
-fn sc_fails_behind_a_wait_that_another_harts_store_ended() {
+fn sc_fails_after_a_store_ends_wrs() {
     for wait in [WRS_NTO, WRS_STO] {
         let (word, value, failed, flag) = (5, 6, 7, 28);
         let mut words = vec![auipc(word, 1), addi(flag, word, 256), bne(A0, 0, 4 * 19)];
@@ -151,13 +151,13 @@ fn sc_fails_behind_a_wait_that_another_harts_store_ended() {
     }
 }
 
-/// What a write of `value` leaves in a CSR that held `before`, shifted right by `shift`: 16 bits.
+/// Value left by a write of `value` in a CSR that held `before`, shifted right by `shift`: 16 bits.
 fn left_in_csr(number: i32, before: u64, value: u64, shift: i32) -> u64 {
     run(&write_csr_twice(number, before, value, shift), 1, 64, None) - 1
 }
 
 #[test]
-fn hgatp_with_an_unsupported_mode_takes_vmid_and_page() {
+fn hgatp_keeps_its_mode_if_unsupported() {
     const HGATP: i32 = 0x680;
     let before = 8 << 60 | 5 << 44 | 0x1234;
     let unsupported = 2 << 60 | 7 << 44 | 0x5678;
@@ -175,7 +175,7 @@ fn hedeleg_delegates_software_checks_and_hardware_errors() {
 }
 
 #[test]
-fn an_illegal_floating_point_instruction_is_always_told() {
+fn illegal_float_instructions_are_always_noted() {
     // Calls routines of which each is in a new place, 256 pages away from here, so that this page's
     // translation makes room, and comes back to an instruction that is illegal: FS is off.
     let (far, left, got, all, handler) = (5, 6, 7, 28, 29);

@@ -1,4 +1,4 @@
-//! What RVA23 demands (RISC-V profiles, "RVA23U64 Mandatory Extensions" and "RVA23S64 Mandatory Extensions"), and what of it
+//! Demands of RVA23 (RISC-V profiles, "RVA23U64 Mandatory Extensions" and "RVA23S64 Mandatory Extensions"), and what of it
 //! the machine has.
 
 mod program;
@@ -93,7 +93,7 @@ const SUPERVISOR: [(&str, Known); 25] = [
 ];
 
 #[test]
-fn the_device_tree_names_what_rva23_demands_but_v() {
+fn device_trees_name_rva23_without_v() {
     let named = Config::default().board.isa.extensions;
     let names = |name: &str| named.iter().any(|extension| extension == name);
     println!("| extension | here | by |\n|---|---|---|");
@@ -132,7 +132,7 @@ fn left(number: i32, value: u64, shift: i32, profile: &Profile) -> u64 {
 }
 
 #[test]
-fn vectors_widths_and_modes_are_as_rva23_demands() {
+fn vectors_widths_and_modes_follow_rva23() {
     let profile = Profile {
         virtual_address_bits: 57,
         ..Profile::default()

@@ -9,29 +9,25 @@ use tidy::sources;
 use tidy::{links, rules::MAX_FILE_LINES};
 
 /// Findings that a crate may still have, by rule. A figure here is only ever lowered.
-const ALLOWED: [(&str, &str, usize); 50] = [
+const ALLOWED: [(&str, &str, usize); 46] = [
     ("file length", "hypervisor", 3),
-    ("file length", "machine", 1),
     ("file length", "partita", 3),
     ("test name", "abi", 6),
     ("test name", "hypervisor", 227),
-    ("test name", "machine", 117),
     ("test name", "partita", 260),
     ("first word", "abi", 54),
     ("first word", "hypervisor", 523),
-    ("first word", "machine", 377),
     ("first word", "partita", 564),
     ("public name", "abi", 3),
     ("public name", "exerciser", 3),
     ("public name", "hypervisor", 59),
     ("public name", "lockstep", 1),
-    ("public name", "machine", 12),
     ("public name", "partita", 12),
     ("function length", "abi", 1),
     ("function length", "exerciser", 1),
     ("function length", "hypervisor", 4),
     ("function length", "lockstep", 3),
-    ("function length", "machine", 3),
+    ("function length", "machine", 2),
     ("function length", "partita", 8),
     ("circle", "abi", 1),
     ("circle", "machine", 13),

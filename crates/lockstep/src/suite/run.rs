@@ -155,7 +155,7 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
         .load_bare(&bytes)
         .map_err(|error| error.to_string())?;
     let console = Script::default();
-    let heard = console.heard.clone();
+    let heard = console.output.clone();
     machine
         .system_mut()
         .devices

@@ -14,11 +14,11 @@ pub const LINE_SHIFT: u32 = 6;
 pub struct Reference {
     /// Physical address of the page-table entry.
     pub physical: u64,
-    /// Whether it belongs to the G-stage.
+    /// True if it belongs to the G-stage.
     pub guest_stage: bool,
     /// Level of the entry: 0 is the last.
     pub level: u8,
-    /// Whether the entry maps a page, rather than leading to a table.
+    /// True if the entry maps a page, rather than leading to a table.
     pub leaf: bool,
     /// The guest physical address that a G-stage reference helps to translate; the virtual
     /// address for the first stage.

@@ -45,7 +45,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What people call it.
+    /// Name for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +82,7 @@ pub struct Exception {
     pub guest_physical: u64,
     /// For mtinst or htinst.
     pub instruction: u64,
-    /// Whether `value` is a guest virtual address (GVA).
+    /// True if `value` is a guest virtual address (GVA).
     pub guest_address: bool,
 }
 
@@ -109,7 +109,7 @@ impl Exception {
     }
 }
 
-/// What a memory access is for.
+/// Kind of a memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Instruction fetch.

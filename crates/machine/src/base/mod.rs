@@ -1,4 +1,4 @@
-//! What every part of the machine speaks of: ids, addresses, modes, times, exceptions.
+//! Terms of every part of the machine: ids, addresses, modes, times, exceptions.
 //!
 //! Nothing here imports another part of the machine, so every part may import it.
 
@@ -6,6 +6,7 @@ mod address;
 mod exception;
 mod fence;
 mod file;
+mod irq_levels;
 mod mode;
 mod paging;
 mod protection;
@@ -13,12 +14,12 @@ mod random;
 mod reach;
 mod space;
 mod time;
-mod wires;
 
 pub use address::{LINE_BYTES, LINE_SHIFT, PAGE_BYTES, PAGE_SHIFT, Reference};
 pub use exception::{Access, Cause, Exception, Interrupt, Trapped};
 pub use fence::{Fence, VirtualFence};
 pub use file::{InterruptFile, NoSuchRegister};
+pub use irq_levels::{HartId, HartIrqLevels, IrqLevels};
 pub use mode::{Mode, Privilege};
 pub use paging::{Paging, levels};
 pub use protection::PmpEntries;
@@ -26,4 +27,3 @@ pub use random::Random;
 pub use reach::{AccessFault, Memory};
 pub use space::Space;
 pub use time::{Clock, Cycles};
-pub use wires::{HartId, HartWires, Wires};

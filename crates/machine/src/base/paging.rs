@@ -53,7 +53,7 @@ impl Paging {
         all.find(|paging| paging.mmu_type() == name)
     }
 
-    /// Whether MODE of a satp, vsatp or hgatp is Bare or a scheme of the hart.
+    /// Tests whether MODE of a satp, vsatp or hgatp is Bare or a scheme of the hart.
     #[must_use]
     pub const fn supports(self, atp: u64) -> bool {
         match levels(atp) {

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 pub struct PmpEntries(u8);
 
 impl PmpEntries {
-    /// As few as there can be.
-    pub const FEW: u8 = 16;
-    /// As many as there can be.
-    pub const MANY: u8 = 64;
+    /// Smallest number of entries.
+    pub const MIN: u8 = 16;
+    /// Largest number of entries.
+    pub const MAX: u8 = 64;
 
     /// So many; `None` if there cannot be so many.
     #[must_use]
     pub const fn new(entries: u8) -> Option<Self> {
         match entries {
-            Self::FEW | Self::MANY => Some(Self(entries)),
+            Self::MIN | Self::MAX => Some(Self(entries)),
             _ => None,
         }
     }
@@ -31,6 +31,6 @@ impl PmpEntries {
 
 impl Default for PmpEntries {
     fn default() -> Self {
-        Self(Self::FEW)
+        Self(Self::MIN)
     }
 }

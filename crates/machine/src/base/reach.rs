@@ -22,6 +22,6 @@ pub trait Memory {
     /// [`AccessFault`] unless all of the bytes are RAM; nothing is written then.
     fn store(&mut self, address: u64, bytes: &[u8]) -> Result<(), AccessFault>;
 
-    /// Whether `length` bytes at `address` are all RAM.
+    /// Tests whether `length` bytes at `address` are all RAM.
     fn contains(&self, address: u64, length: u64) -> bool;
 }

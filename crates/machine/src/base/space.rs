@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Space {
     /// V: a space of a virtual machine.
     pub virtualized: bool,
-    /// Whether the first stage translates; without it `asid` means nothing.
+    /// True if the first stage translates; without it `asid` means nothing.
     pub paged: bool,
     /// The address-space identifier of satp or vsatp.
     pub asid: u16,

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_begins_exactly_at_its_first_cycle() {
+    fn ticks_begin_at_their_first_cycle() {
         for (hertz, timebase) in [
             (1_000_000_000, 10_000_000),
             (2_400_000_000, 24_000_001),

@@ -1,4 +1,4 @@
-//! What a board is made of, and what can be wrong with it.
+//! Parts of a board, and errors in their description.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +21,11 @@ pub struct BoardConfig {
     pub virtio_slots: usize,
     /// Frequencies.
     pub clock: Clock,
-    /// What the harts are.
+    /// Instruction set of the harts.
     pub isa: Isa,
     /// The kernel's command line.
     pub bootargs: String,
-    /// What `rng-seed` is computed from.
+    /// Seed of `rng-seed`.
     pub seed: u64,
 }
 
@@ -64,7 +64,7 @@ pub enum BoardError {
     /// An image does not fit in RAM where it belongs.
     #[error("the {image} ({size} bytes at {address:#x}) does not fit in memory")]
     DoesNotFit {
-        /// What was to be loaded.
+        /// Image that was to be loaded.
         image: &'static str,
         /// Where.
         address: u64,
@@ -82,29 +82,29 @@ pub enum BoardError {
     /// An ELF file that cannot be read.
     #[error("the {image} is a damaged ELF file: {reason}")]
     DamagedElf {
-        /// What was to be loaded.
+        /// Image that was to be loaded.
         image: &'static str,
-        /// What is wrong.
+        /// Description of the fault.
         reason: String,
     },
     /// A file of another kind, where only an ELF file says where it wants to be.
     #[error("the {image} is not an ELF file")]
     NotElf {
-        /// What was to be loaded.
+        /// Image that was to be loaded.
         image: &'static str,
     },
     /// Something for another machine.
     #[error("the {image} is not for a 64-bit little-endian RISC-V machine: {found}")]
     ForeignImage {
-        /// What was to be loaded.
+        /// Image that was to be loaded.
         image: &'static str,
-        /// What it looks like.
+        /// Format that was found.
         found: &'static str,
     },
     /// An empty or truncated image.
     #[error("the {image} is truncated: {expected} bytes expected, {found} found")]
     Truncated {
-        /// What was to be loaded.
+        /// Image that was to be loaded.
         image: &'static str,
         /// Bytes that its header promises.
         expected: u64,

@@ -7,7 +7,7 @@ use object::{Endianness, Object, ObjectSymbol};
 use super::config::BoardError;
 use crate::base::Memory;
 
-/// What is known of a loaded ELF file.
+/// Facts of a loaded ELF file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Elf {
     /// The entry point.
@@ -24,7 +24,7 @@ pub struct Elf {
     pub signature: Option<(u64, u64)>,
 }
 
-/// Whether a file begins like an ELF file.
+/// Tests whether a file begins like an ELF file.
 #[must_use]
 pub fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(&elf::ELFMAG)

@@ -1,4 +1,4 @@
-//! What is in RAM and in the boot ROM when the harts leave reset.
+//! Contents of RAM and boot ROM when the harts leave reset.
 //!
 //! The placement is QEMU's (measured with `info roms` on QEMU 10.0, at several memory sizes): the
 //! firmware at the start of RAM, a raw kernel 2 MiB above it, the initrd half of the memory but at
@@ -40,7 +40,7 @@ pub struct Boot {
     pub device_tree: u64,
     /// Physical address of `fw_dynamic_info`, in a2 at the entry.
     pub dynamic_info: u64,
-    /// What is known of the program that was given: the kernel if it is an ELF file, or the
+    /// Facts of the program that was given: the kernel if it is an ELF file, or the
     /// bare-metal program.
     pub program: Elf,
 }

@@ -142,7 +142,7 @@ fn images_are_where_qemu_puts_them() {
 
 /// The words after the reset vector's six instructions: entry, device tree, `fw_dynamic_info`.
 #[test]
-fn the_reset_vector_hands_over_what_firmware_wants() {
+fn reset_vector_passes_firmware_its_arguments() {
     let board = config();
     let images = Images {
         firmware: &[1; 64],
@@ -270,7 +270,7 @@ const RISCV: u16 = 243;
 const X86_64: u16 = 62;
 
 #[test]
-fn elf_files_are_loaded_at_their_physical_addresses() {
+fn elf_files_load_at_physical_addresses() {
     let board = config();
     let mut ram = memory(&board);
     let file = elf(RISCV, 0x8010_0000, &[7; 16], 0x2000);

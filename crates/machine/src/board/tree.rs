@@ -17,7 +17,7 @@ const MACHINE_EXTERNAL: u32 = 11;
 /// `IRQ_TYPE_LEVEL_HIGH` of the device tree's interrupt bindings.
 const LEVEL_HIGH: u32 = 4;
 
-/// What the test finisher takes to power off and to reset.
+/// Commands of the test finisher: power off and reset.
 const POWER_OFF: u32 = 0x5555;
 const RESET: u32 = 0x7777;
 

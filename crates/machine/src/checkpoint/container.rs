@@ -65,7 +65,7 @@ impl<W: Write> Writer<W> {
 pub(super) struct Reader<'a> {
     /// The file without the checksum.
     file: &'a [u8],
-    /// What has not been read of it.
+    /// Bytes that have not been read.
     bytes: &'a [u8],
 }
 

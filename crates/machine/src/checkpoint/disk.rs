@@ -40,7 +40,7 @@ pub enum DiskMismatch {
     Read {
         /// The virtio slot.
         slot: usize,
-        /// What the host says.
+        /// Error of the host.
         error: io::Error,
     },
 }

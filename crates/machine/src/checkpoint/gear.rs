@@ -12,11 +12,11 @@ use crate::timing::Profile;
      it, so start the machine with this profile (--gear fast boots fast) before the checkpoint"
 )]
 pub struct GearMismatch {
-    /// What differs.
+    /// Name of the value that differs.
     pub what: &'static str,
-    /// What the machine has.
+    /// Value of the machine.
     pub found: String,
-    /// What the profile has.
+    /// Value of the profile.
     pub wanted: String,
 }
 

@@ -70,7 +70,7 @@ pub enum CheckpointError {
     Disk {
         /// Its virtio slot.
         slot: usize,
-        /// What the host says.
+        /// Error of the host.
         error: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What is refused, and that nothing else than the machine comes out.
+//! Checkpoints that are refused, and those that restore the same machine.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -91,7 +91,7 @@ fn written(machine: &mut Machine) -> Vec<u8> {
 }
 
 #[test]
-fn a_checkpoint_of_a_restored_machine_is_the_same_file() {
+fn restored_machines_write_the_same_checkpoint() {
     let profile = Profile::default();
     for profile in [None, Some(&profile)] {
         let mut machine = machine(profile);
@@ -107,7 +107,7 @@ fn a_checkpoint_of_a_restored_machine_is_the_same_file() {
 }
 
 #[test]
-fn every_flipped_byte_and_every_cut_is_refused() {
+fn flipped_bytes_and_cuts_are_refused() {
     let file = written(&mut machine(None));
     for place in 0..file.len() {
         let mut damaged = file.clone();
@@ -204,7 +204,7 @@ impl Drop for Scratch {
 }
 
 #[test]
-fn machines_share_a_files_pages_until_they_write_them() {
+fn machines_share_file_pages_until_written() {
     let mut machine = machine(None);
     let data = vec![0x5a; 1 << 20];
     let stored = machine.system.memory.store(RAM + (2 << 20), &data);
@@ -233,7 +233,7 @@ fn machines_share_a_files_pages_until_they_write_them() {
 }
 
 #[test]
-fn files_that_are_cut_or_older_are_refused_before_anything_is_mapped() {
+fn cut_and_older_files_are_refused_unmapped() {
     let bytes = written(&mut machine(None));
     let refused = |bytes: &[u8]| {
         let file = Scratch::new("refused", bytes);
@@ -266,7 +266,7 @@ fn another_disk_is_refused() {
 }
 
 #[test]
-fn seeds_change_start_phases_and_nothing_in_memory() {
+fn seeds_change_start_phases_not_memory() {
     let file = written(&mut machine(None));
     let started = |seed| {
         let mut machine = Machine::restore(&file).expect("restored");
@@ -291,7 +291,7 @@ fn seeds_change_start_phases_and_nothing_in_memory() {
 }
 
 #[test]
-fn a_run_stops_where_the_text_is_seen() {
+fn runs_stop_where_the_text_appears() {
     use crate::machine::Stop;
     let mut machine = machine(None);
     machine.stop_at(Marker::new("!"));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_at_a_jump_and_is_found_again() {
+    fn blocks_end_at_jumps_and_are_found() {
         let ram = memory(&[NOP, NOP, LOOP, NOP]);
         let mut cache = CodeCache::new(2);
         let first = cache.build(&ram, BASE).expect("decodes");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_stops_before_an_instruction_that_leaves_the_page() {
+    fn blocks_stop_before_instructions_across_pages() {
         let mut ram = memory(&[]);
         ram.write(BASE + 0xffc, 0x0001_u16).expect("inside");
         ram.write(BASE + 0xffe, NOP).expect("inside");

@@ -64,7 +64,7 @@ struct Block {
     length: u16,
 }
 
-/// What [`CodeCache::discard`] discarded.
+/// Result of [`CodeCache::discard`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discarded {
     /// No block.
@@ -184,7 +184,7 @@ impl CodeCache {
         }
     }
 
-    /// Whether the instruction has been discarded.
+    /// Tests whether the instruction has been discarded.
     #[inline]
     #[must_use]
     pub fn is_stale(&self, index: CodeIndex) -> bool {
@@ -213,7 +213,7 @@ impl CodeCache {
         }
     }
 
-    /// Whether anything of the page is decoded.
+    /// Tests whether anything of the page is decoded.
     #[must_use]
     pub fn has_page(&self, page: usize) -> bool {
         self.pages
@@ -291,7 +291,7 @@ impl CodeCache {
         }
     }
 
-    /// Whether blocks are translated to the host's instructions. They are from the beginning, where
+    /// Tests whether blocks are translated to the host's instructions. They are from the beginning, where
     /// there is a translator.
     #[must_use]
     pub const fn is_translated(&self) -> bool {
@@ -338,7 +338,7 @@ impl CodeCache {
         }
     }
 
-    /// Whether translated code is still where it was left.
+    /// Tests whether translated code is still where it was left.
     #[inline]
     #[must_use]
     pub fn is_current(&self, site: Site) -> bool {

@@ -1,4 +1,4 @@
-//! What is decoded, as a checkpoint keeps it: where the blocks are, not what is in them.
+//! Decoded blocks as a checkpoint keeps them: their places, not their contents.
 //!
 //! Which blocks are decoded and which jumps lead straight to another block changes no result, but
 //! it decides when a translation is looked up, which the monitor counts. Blocks are decoded again
@@ -30,7 +30,7 @@ pub struct SavedCode {
 }
 
 impl CodeCache {
-    /// What is decoded, as a checkpoint keeps it.
+    /// Decoded blocks as a checkpoint keeps them.
     #[must_use]
     pub fn save(&self, ram: &Ram) -> SavedCode {
         let mut blocks = Vec::with_capacity(self.blocks.len());
@@ -109,13 +109,13 @@ impl CodeCache {
         Some(())
     }
 
-    /// Whether there is a decoded instruction, discarded or not, at `index`.
+    /// Tests whether there is a decoded instruction, discarded or not, at `index`.
     #[must_use]
     pub const fn is_decoded(&self, index: CodeIndex) -> bool {
         index as usize >= FIRST_BLOCK && (index as usize) < self.instructions.len()
     }
 
-    /// Whether a block, discarded or not, begins at `index`.
+    /// Tests whether a block, discarded or not, begins at `index`.
     #[must_use]
     pub fn is_block(&self, index: CodeIndex) -> bool {
         let found = self

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_replaced_again_and_again_takes_one_place() {
+    fn replaced_blocks_take_one_place() {
         let mut table = Table::new(16);
         for first in 3..1000 {
             assert!(table.insert(0x8000_1000, first), "replaced {first} times");

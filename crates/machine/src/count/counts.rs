@@ -1,4 +1,4 @@
-//! What one hart counts.
+//! Counts of one hart.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Causes {
         }
     }
 
-    /// What has been counted since an earlier look.
+    /// Counts since an earlier sample.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = *self;
@@ -62,7 +62,7 @@ impl Causes {
     }
 }
 
-/// What was counted while a virtual machine had the hart.
+/// Counts of the time in which a virtual machine had the hart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualCounts {
     /// In VS-mode.
@@ -81,7 +81,7 @@ impl VirtualCounts {
         self.exits.add_all(&other.exits);
     }
 
-    /// What has been counted since an earlier look.
+    /// Counts since an earlier sample.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -151,7 +151,7 @@ impl HartCounts {
         self.entered = (self.modes[VIRTUAL_SUPERVISOR], self.modes[VIRTUAL_USER]);
     }
 
-    /// What has been counted since the last entry.
+    /// Counts since the last entry.
     fn stay(&self) -> VirtualCounts {
         VirtualCounts {
             supervisor: self.modes[VIRTUAL_SUPERVISOR].since(&self.entered.0),
@@ -203,7 +203,7 @@ impl HartCounts {
         total
     }
 
-    /// What has been counted since an earlier look.
+    /// Counts since an earlier sample.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = self.clone();

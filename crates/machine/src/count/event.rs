@@ -1,4 +1,4 @@
-//! What is counted, and by which number software asks for it: docs/machine.md.
+//! Events that are counted, and the numbers by which software selects them: docs/machine.md.
 
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ impl Event {
         }
     }
 
-    /// What exactly is counted, for reports.
+    /// Exact definition of the event, for reports.
     #[must_use]
     pub const fn definition(self) -> &'static str {
         match self {
@@ -191,7 +191,7 @@ impl EventCounts {
         }
     }
 
-    /// What has been counted since an earlier look.
+    /// Counts since an earlier sample.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut difference = *self;

@@ -1,4 +1,4 @@
-//! What is counted while it happens: events by hart, mode and virtual machine.
+//! Counts of events while they happen: events by hart, mode and virtual machine.
 
 mod counts;
 mod event;

@@ -25,9 +25,9 @@ pub mod status {
     pub const MPV: u64 = 1 << 39;
     pub const SD: u64 = 1 << 63;
 
-    /// What sstatus and vsstatus hold besides the read-only UXL and SD.
+    /// Fields of sstatus and vsstatus besides the read-only UXL and SD.
     pub const SUPERVISOR: u64 = SIE | SPIE | SPP | FS | SUM | MXR;
-    /// What can be written in mstatus.
+    /// Writable fields of mstatus.
     pub const MACHINE: u64 = SUPERVISOR | MIE | MPIE | MPP | MPRV | TVM | TW | TSR | GVA | MPV;
 }
 
@@ -67,12 +67,12 @@ pub mod interrupt {
     /// Counter overflow: Sscofpmf.
     pub const LCOFI: u64 = 1 << 13;
     pub const SUPERVISOR: u64 = SSI | STI | SEI;
-    /// What mideleg can delegate.
+    /// Interrupts that mideleg can delegate.
     pub const DELEGABLE: u64 = SUPERVISOR | LCOFI;
     pub const MACHINE: u64 = MSI | MTI | MEI;
     pub const VIRTUAL: u64 = VSSI | VSTI | VSEI;
     pub const HYPERVISOR: u64 = VIRTUAL | SGEI;
-    /// What hvien and hvip can inject into guests (AIA, "Virtual interrupts for VS level"): counter overflow, and major
+    /// Interrupts that hvien and hvip can inject into guests (AIA, "Virtual interrupts for VS level"): counter overflow, and major
     /// interrupts 24 to 31, which are designated for custom use ("Interrupt identities") and exist for guests alone here.
     pub const INJECTED: u64 = LCOFI | 0xff << 24;
     pub const ALL: u64 = SUPERVISOR | MACHINE | HYPERVISOR | LCOFI;
@@ -108,7 +108,7 @@ pub mod envcfg {
     pub const PBMTE: u64 = 1 << 62;
     pub const STCE: u64 = 1 << 63;
     pub const SUPERVISOR: u64 = FIOM | CBIE | CBCFE | CBZE | PMM;
-    /// What exists in henvcfg only while it is set in menvcfg.
+    /// Fields of henvcfg that exist only while it is set in menvcfg.
     pub const GATED: u64 = ADUE | PBMTE | STCE;
     pub const MACHINE: u64 = SUPERVISOR | GATED;
 }
@@ -121,7 +121,7 @@ pub mod stateen {
     pub const CSRIND: u64 = 1 << 60;
     pub const ENVCFG: u64 = 1 << 62;
     pub const SE: u64 = 1 << 63;
-    /// What mstateen0 can hold here: F is present, so FCSR does not exist; nothing is custom.
+    /// Writable bits of mstateen0: F is present, so FCSR does not exist; nothing is custom.
     pub const WRITABLE0: u64 = IMSIC | AIA | CSRIND | ENVCFG | SE;
 }
 

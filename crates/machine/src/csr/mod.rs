@@ -28,7 +28,7 @@ pub const MISA: u64 = 2 << 62
 pub const HPM_COUNTERS: usize = 29;
 
 /// The state behind the CSRs, as the specification divides it. Fields that are computed when they
-/// are read (mip's wires, SD, aliases) are not here.
+/// are read (mip's interrupt levels, SD, aliases) are not here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Csrs {
@@ -97,10 +97,10 @@ pub struct Csrs {
     pub mstateen: [u64; 4],
     pub hstateen: [u64; 4],
 
-    /// What has to be added to the hart's own counts to get mcycle, minstret, mhpmcounter3 and so
+    /// Offset from the hart's own counts to get mcycle, minstret, mhpmcounter3 and so
     /// on; the value itself while the counter is inhibited.
     pub counter_bases: [u64; HPM_COUNTERS + 3],
-    /// What the counters showed when they were last looked at for overflows.
+    /// Values of the counters at the last check for overflows.
     pub counters_seen: [u64; HPM_COUNTERS + 3],
 }
 
@@ -182,7 +182,7 @@ impl Csrs {
         ((self.hstatus & hstatus::VGEIN) >> hstatus::VGEIN_SHIFT) as u8
     }
 
-    /// Whether floating point is off for the mode: FS of mstatus, and of vsstatus if V = 1.
+    /// Tests whether floating point is off for the mode: FS of mstatus, and of vsstatus if V = 1.
     #[inline]
     #[must_use]
     pub const fn float_is_off(&self, virtualized: bool) -> bool {

@@ -15,9 +15,9 @@ const ADDRESS_BITS: u64 = (1 << 54) - 1;
 /// The answer to an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PmpCheck {
-    /// Whether the access may go on.
+    /// True if the access may go on.
     pub allowed: bool,
-    /// Whether the answer holds for every address of the 4 KiB page.
+    /// True if the answer holds for every address of the 4 KiB page.
     pub whole_page: bool,
 }
 
@@ -31,7 +31,7 @@ struct Segment {
 }
 
 impl Segment {
-    /// Whether an access by a privilege is allowed, if all of it lies in this segment.
+    /// Tests whether an access by a privilege is allowed, if all of it lies in this segment.
     const fn allows(&self, access: Access, privilege: Privilege) -> bool {
         let machine = matches!(privilege, Privilege::Machine);
         match self.configuration {
@@ -41,7 +41,7 @@ impl Segment {
     }
 }
 
-/// Whether an entry lets an access that it matches go on.
+/// Tests whether an entry lets an access that it matches go on.
 const fn permits(configuration: u8, access: Access, machine: bool) -> bool {
     let needed = match access {
         Access::Fetch => EXECUTE,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_smaller_than_a_page_does_not_speak_for_the_page() {
+    fn small_ranges_do_not_cover_their_page() {
         let mut pmp = Pmp::default();
         pmp.set_address(0, 0x8000_0100 >> 2);
         pmp.set_address(1, 0x8000_0200 >> 2);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_64_entries_decides_where_no_other_does() {
+    fn the_last_of_64_entries_decides_alone() {
         let mut pmp = Pmp::new(PmpEntries::new(64).expect("a number of entries"));
         pmp.set_address(62, 0x8000_0000 >> 2);
         pmp.set_address(63, 0x8000_2000 >> 2);

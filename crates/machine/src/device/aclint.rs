@@ -6,14 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AccessFault, Clock, Context, Cycles, HartId, Wires};
+use super::{AccessFault, Clock, Context, Cycles, HartId, IrqLevels};
 use crate::board::map::MTIME_OFFSET;
 
 /// The three devices of the ACLINT, for all harts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aclint {
     compares: Vec<u64>,
-    /// What mtime is ahead of the clock's ticks, modulo 2^64.
+    /// Lead of mtime over the clock's ticks, modulo 2^64.
     offset: u64,
 }
 
@@ -92,8 +92,10 @@ impl Aclint {
             let pending = time >= compare;
             context
                 .effects
-                .wires
-                .update(HartId(hart), |wires| wires.machine_timer = pending);
+                .irq_levels
+                .update(HartId(hart), |irq_levels| {
+                    irq_levels.machine_timer = pending
+                });
         }
         Ok(())
     }
@@ -113,19 +115,19 @@ impl Aclint {
             if time >= compare {
                 context
                     .effects
-                    .wires
-                    .update(HartId(hart), |wires| wires.machine_timer = true);
+                    .irq_levels
+                    .update(HartId(hart), |irq_levels| irq_levels.machine_timer = true);
             }
         }
     }
 
     /// When the next timer interrupt that is not yet pending will be.
     #[must_use]
-    pub fn next_event(&self, clock: &Clock, wires: &Wires) -> Cycles {
+    pub fn next_event(&self, clock: &Clock, irq_levels: &IrqLevels) -> Cycles {
         (0..)
             .zip(&self.compares)
             .filter(|&(hart, &compare)| {
-                compare != u64::MAX && !wires.hart(HartId(hart)).machine_timer
+                compare != u64::MAX && !irq_levels.hart(HartId(hart)).machine_timer
             })
             .map(|(_, &compare)| self.cycles_at_time(clock, compare))
             .min()
@@ -143,7 +145,9 @@ impl Aclint {
         context: &Context<'_>,
     ) -> Result<u64, AccessFault> {
         let hart = software_hart(offset, size)?;
-        Ok(u64::from(context.effects.wires.hart(hart).machine_software))
+        Ok(u64::from(
+            context.effects.irq_levels.hart(hart).machine_software,
+        ))
     }
 
     /// Writes MSWI.
@@ -158,10 +162,9 @@ impl Aclint {
         context: &mut Context<'_>,
     ) -> Result<(), AccessFault> {
         let hart = software_hart(offset, size)?;
-        context
-            .effects
-            .wires
-            .update(hart, |wires| wires.machine_software = value & 1 != 0);
+        context.effects.irq_levels.update(hart, |irq_levels| {
+            irq_levels.machine_software = value & 1 != 0
+        });
         Ok(())
     }
 
@@ -186,10 +189,9 @@ impl Aclint {
     ) -> Result<(), AccessFault> {
         let hart = software_hart(offset, size)?;
         if value & 1 != 0 {
-            context
-                .effects
-                .wires
-                .update(hart, |wires| wires.supervisor_software_edge = true);
+            context.effects.irq_levels.update(hart, |irq_levels| {
+                irq_levels.supervisor_software_edge = true
+            });
         }
         Ok(())
     }
@@ -251,7 +253,7 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             let effects = Effects {
-                wires: Wires::new(2),
+                irq_levels: IrqLevels::new(2),
                 ..Effects::default()
             };
             Self {
@@ -287,18 +289,18 @@ mod tests {
         }
 
         fn pending(&self, hart: u32) -> bool {
-            self.effects.wires.hart(HartId(hart)).machine_timer
+            self.effects.irq_levels.hart(HartId(hart)).machine_timer
         }
 
         fn next(&self) -> Cycles {
             let clock = Clock::new(10_000_000, 1_000_000);
-            self.aclint.next_event(&clock, &self.effects.wires)
+            self.aclint.next_event(&clock, &self.effects.irq_levels)
         }
     }
 
     /// ACLINT §2.2: MTIP is set whenever mtime is at least mtimecmp.
     #[test]
-    fn the_timer_is_pending_from_its_deadline_until_the_next_one_is_set() {
+    fn timers_are_pending_until_set_again() {
         let mut bench = Bench::new();
         assert_eq!(bench.next(), Cycles::NEVER);
         bench.write_timer(0, 8, 8, 7);
@@ -315,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn mtime_can_be_set_and_deadlines_move_with_it() {
+    fn deadlines_move_with_mtime() {
         let mut bench = Bench::new();
         bench.write_timer(100, MTIME_OFFSET, 8, 1000);
         let time = |bench: &mut Bench, now| {
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn harts_that_do_not_exist_read_as_zero() {
+    fn absent_harts_read_as_zero() {
         let mut bench = Bench::new();
         bench.write_timer(0, 16, 8, 1);
         assert_eq!(
@@ -368,14 +370,14 @@ mod tests {
 
     /// ACLINT §3.1 and §4.1: msip is a level of one bit, setssip an edge that reads as zero.
     #[test]
-    fn software_interrupts_are_a_level_and_an_edge() {
+    fn software_interrupts_are_level_and_edge() {
         let mut bench = Bench::new();
         bench
             .at(0, |a, context| {
                 a.write_machine_software(4, 4, 0xfe, context)
             })
             .expect("msip");
-        assert!(!bench.effects.wires.hart(HartId(1)).machine_software);
+        assert!(!bench.effects.irq_levels.hart(HartId(1)).machine_software);
         bench
             .at(0, |a, context| {
                 a.write_machine_software(4, 4, 0xff, context)
@@ -390,7 +392,13 @@ mod tests {
                 a.write_supervisor_software(4, 4, 1, context)
             })
             .expect("setssip");
-        assert!(bench.effects.wires.hart(HartId(1)).supervisor_software_edge);
+        assert!(
+            bench
+                .effects
+                .irq_levels
+                .hart(HartId(1))
+                .supervisor_software_edge
+        );
         assert_eq!(bench.aclint.read_supervisor_software(4, 4), Ok(0));
     }
 }

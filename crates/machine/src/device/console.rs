@@ -3,7 +3,7 @@
 use super::{Clock, Cycles};
 use crate::device::Marker;
 
-/// What stands at the other end of a UART or a console port.
+/// Other end of a UART or a console port.
 ///
 /// A run is repeatable if its consoles are: a script that gives its bytes at given machine times
 /// is; a person at a terminal is not.
@@ -56,10 +56,10 @@ impl HostConsole {
 /// A console that says given bytes at given times, and keeps what it hears.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// What it says: machine time and bytes, earliest first.
+    /// Bytes to say with their machine times, earliest first.
     pub input: std::collections::VecDeque<(Cycles, Vec<u8>)>,
-    /// What it has heard.
-    pub heard: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    /// Bytes that the guest has put.
+    pub output: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
     spoken: usize,
 }
 
@@ -76,8 +76,8 @@ impl Script {
 
 impl Console for Script {
     fn put(&mut self, byte: u8) {
-        if let Ok(mut heard) = self.heard.lock() {
-            heard.push(byte);
+        if let Ok(mut output) = self.output.lock() {
+            output.push(byte);
         }
     }
 

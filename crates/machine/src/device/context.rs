@@ -1,8 +1,8 @@
-//! What a device sees of the machine, and what it leaves behind.
+//! Inputs of a device from the machine, and its effects.
 
 use serde::{Deserialize, Serialize};
 
-use super::{AccessFault, Clock, Cycles, Memory, PortId, Wires};
+use super::{AccessFault, Clock, Cycles, IrqLevels, Memory, PortId};
 
 /// A message-signalled interrupt: a 32-bit store of `data` to `address`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct LineChange {
     pub level: bool,
 }
 
-/// What the test finisher asked for.
+/// Request of the test finisher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Power {
     /// Power off with success.
@@ -33,11 +33,11 @@ pub enum Power {
     Reset,
 }
 
-/// What devices leave behind for others to act on.
+/// Effects of devices for others to act on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effects {
-    /// The wires that end at the harts.
-    pub wires: Wires,
+    /// The interrupt levels that end at the harts.
+    pub irq_levels: IrqLevels,
     /// Messages on their way to interrupt files.
     pub msis: Vec<Msi>,
     /// Level changes on their way to the root APLIC domain.

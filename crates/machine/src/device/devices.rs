@@ -9,7 +9,7 @@ use super::uplink::Line;
 use super::virtio::{Slot, VirtioDevice};
 use super::{
     AccessFault, Aclint, Clock, Console, Context, Cycles, Device, Effects, Finisher, HartId,
-    HartWires, Memory, PortId, Power, Rtc, Switch, UPLINK, Uart, Uplink, Wires,
+    HartIrqLevels, IrqLevels, Memory, PortId, Power, Rtc, Switch, UPLINK, Uart, Uplink,
 };
 use crate::board::{BoardConfig, map};
 use crate::device::Marker;
@@ -24,12 +24,12 @@ pub struct DevicesConfig {
     pub guest_files: u8,
     /// Highest interrupt identity of a file: 63, 127, ... 2047.
     pub interrupt_ids: u16,
-    /// Whether APLIC and interrupt files support direct delivery as well as messages. QEMU's board
+    /// True if APLIC and interrupt files support direct delivery as well as messages. QEMU's board
     /// with IMSICs does not.
     pub direct_delivery: bool,
     /// Number of virtio-mmio slots, 0..=8.
     pub virtio_slots: usize,
-    /// What the real-time clock shows at reset, in nanoseconds since 1970.
+    /// Real time at reset, in nanoseconds since 1970.
     pub epoch: u64,
     /// How cycles relate to ticks and nanoseconds.
     pub clock: Clock,
@@ -66,7 +66,7 @@ pub struct Devices {
     slots: Vec<Slot>,
     switch: Switch,
     next_event: Cycles,
-    /// What has happened and nobody has been told yet, if somebody listens.
+    /// Events not yet handed to the sink, if there is one.
     #[serde(skip)]
     events: Option<Vec<Event>>,
     /// A line out of the machine, if there is one.
@@ -88,7 +88,7 @@ impl Devices {
         Self {
             rom: Vec::new(),
             effects: Effects {
-                wires: Wires::new(harts),
+                irq_levels: IrqLevels::new(harts),
                 ..Effects::default()
             },
             aclint: Aclint::new(harts),
@@ -341,7 +341,7 @@ impl Devices {
             Target::Uart(offset) => self.uart.write(offset, size, value, &mut context),
             Target::Imsic(level, offset) => {
                 self.imsic
-                    .write_page(level, offset, size, value, &mut effects.wires)
+                    .write_page(level, offset, size, value, &mut effects.irq_levels)
             }
             Target::Virtio(slot, offset) => match self.slots.get_mut(slot) {
                 Some(slot) => slot.write(offset, size, value, &mut context),
@@ -395,7 +395,7 @@ impl Devices {
             self.aplic
                 .set_line(change.source, change.level, &self.imsic, &mut self.effects);
         }
-        // A message makes no further message: an interrupt file only drives wires.
+        // A message makes no further message: an interrupt file only drives interrupt levels.
         for message in core::mem::take(&mut self.effects.msis) {
             let (address, data) = (message.address, u64::from(message.data));
             if let Some(Target::Imsic(level, offset)) = Target::of(address, 4, &self.config) {
@@ -403,7 +403,7 @@ impl Devices {
                 // A message to an address that takes none is lost, as on a bus.
                 let _ = self
                     .imsic
-                    .write_page(level, offset, 4, data, &mut self.effects.wires);
+                    .write_page(level, offset, 4, data, &mut self.effects.irq_levels);
             }
         }
         let slots = self.slots.iter().map(Device::next_event);
@@ -418,7 +418,7 @@ impl Devices {
         .flatten()
         .fold(
             self.aclint
-                .next_event(&self.config.clock, &self.effects.wires),
+                .next_event(&self.config.clock, &self.effects.irq_levels),
             Cycles::min,
         );
     }
@@ -432,26 +432,26 @@ impl Devices {
 
     /// The levels driven into one hart.
     #[must_use]
-    pub fn wires(&self, hart: HartId) -> HartWires {
-        self.effects.wires.hart(hart)
+    pub fn irq_levels(&self, hart: HartId) -> HartIrqLevels {
+        self.effects.irq_levels.hart(hart)
     }
 
-    /// Whether any hart's wires changed since the note of changes was last emptied.
+    /// Tests whether any hart's interrupt levels changed since the note of changes was last emptied.
     #[must_use]
-    pub fn any_wires_changed(&self) -> bool {
-        self.effects.wires.any_changed()
+    pub fn any_irq_changed(&self) -> bool {
+        self.effects.irq_levels.any_changed()
     }
 
-    /// Takes one hart whose wires changed off the note of changes, oldest first.
+    /// Takes one hart whose interrupt levels changed off the note of changes, oldest first.
     pub fn take_changed(&mut self) -> Option<HartId> {
-        self.effects.wires.take_changed()
+        self.effects.irq_levels.take_changed()
     }
 
-    /// The hart has set mip.SSIP for the edge in its wires: forget the edge.
+    /// The hart has set mip.SSIP for the edge in its interrupt levels: forget the edge.
     pub fn acknowledge_software_edge(&mut self, hart: HartId) {
-        self.effects
-            .wires
-            .update(hart, |wires| wires.supervisor_software_edge = false);
+        self.effects.irq_levels.update(hart, |irq_levels| {
+            irq_levels.supervisor_software_edge = false
+        });
     }
 
     /// The `time` CSR: MTIMER's mtime at `now`.
@@ -467,7 +467,7 @@ impl Devices {
         self.aclint.cycles_at_time(&self.config.clock, time)
     }
 
-    /// What the test finisher asked for, if it did.
+    /// Request of the test finisher, if there was one.
     #[must_use]
     pub fn power(&self) -> Option<Power> {
         self.effects.power

@@ -29,7 +29,7 @@ impl Devices {
         value: u64,
     ) -> Result<(), NoSuchRegister> {
         self.imsic
-            .write_register(hart, file, select, value, &mut self.effects.wires)?;
+            .write_register(hart, file, select, value, &mut self.effects.irq_levels)?;
         if self.config.direct_delivery {
             // eidelivery may have handed the hart over to the APLIC.
             self.aplic.deliver(&self.imsic, &mut self.effects);
@@ -50,7 +50,7 @@ impl Devices {
     /// # Errors
     /// [`NoSuchRegister`] if the hart has no such file.
     pub fn imsic_claim(&mut self, hart: HartId, file: InterruptFile) -> Result<(), NoSuchRegister> {
-        self.imsic.claim(hart, file, &mut self.effects.wires)
+        self.imsic.claim(hart, file, &mut self.effects.irq_levels)
     }
 
     /// The number of guest interrupt files a hart: GEILEN.

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_low_half_says_what_to_do_and_the_first_word_counts() {
+    fn the_first_command_word_counts() {
         assert_eq!(after(&[(0, 0x5555)]), Some(Power::Off));
         assert_eq!(after(&[(0, 0x7777)]), Some(Power::Reset));
         assert_eq!(after(&[(0, 0x2a_3333)]), Some(Power::Fail(42)));

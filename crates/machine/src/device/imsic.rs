@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AccessFault, HartId, InterruptFile, NoSuchRegister, Wires};
+use super::{AccessFault, HartId, InterruptFile, IrqLevels, NoSuchRegister};
 use crate::board::map::{IMSIC_PAGE, guest_index_bits};
 
 /// Delivery from the file itself (eidelivery, §3.8.1).
@@ -122,7 +122,7 @@ impl Imsic {
         self.files.get_mut(index)
     }
 
-    /// Whether a hart's external interrupts at a level come from an APLIC.
+    /// Tests whether a hart's external interrupts at a level come from an APLIC.
     #[must_use]
     pub fn is_direct(&self, hart: HartId, file: InterruptFile) -> bool {
         self.file(hart, file)
@@ -130,7 +130,7 @@ impl Imsic {
     }
 
     /// Drives the wire of a file. A file that hands over to an APLIC leaves its wire alone.
-    fn drive(&self, hart: HartId, file: InterruptFile, wires: &mut Wires) {
+    fn drive(&self, hart: HartId, file: InterruptFile, irq_levels: &mut IrqLevels) {
         let Some(state) = self.file(hart, file) else {
             return;
         };
@@ -138,15 +138,15 @@ impl Imsic {
             return;
         }
         let level = state.delivery == DELIVER_FILE && state.top() != 0;
-        wires.update(hart, |wires| match file {
-            InterruptFile::Machine => wires.machine_external = level,
-            InterruptFile::Supervisor => wires.supervisor_external = level,
+        irq_levels.update(hart, |irq_levels| match file {
+            InterruptFile::Machine => irq_levels.machine_external = level,
+            InterruptFile::Supervisor => irq_levels.supervisor_external = level,
             InterruptFile::Guest(number) => {
                 let bit = 1_u64 << (number & 63);
-                wires.guest_external = if level {
-                    wires.guest_external | bit
+                irq_levels.guest_external = if level {
+                    irq_levels.guest_external | bit
                 } else {
-                    wires.guest_external & !bit
+                    irq_levels.guest_external & !bit
                 };
             }
         });
@@ -187,7 +187,7 @@ impl Imsic {
         file: InterruptFile,
         select: u64,
         value: u64,
-        wires: &mut Wires,
+        irq_levels: &mut IrqLevels,
     ) -> Result<(), NoSuchRegister> {
         let identities = self.identities;
         let direct = self.direct && !matches!(file, InterruptFile::Guest(_));
@@ -220,7 +220,7 @@ impl Imsic {
             }
             _ => return Err(NoSuchRegister),
         }
-        self.drive(hart, file, wires);
+        self.drive(hart, file, irq_levels);
         Ok(())
     }
 
@@ -241,14 +241,14 @@ impl Imsic {
         &mut self,
         hart: HartId,
         file: InterruptFile,
-        wires: &mut Wires,
+        irq_levels: &mut IrqLevels,
     ) -> Result<(), NoSuchRegister> {
         let state = self.file_mut(hart, file).ok_or(NoSuchRegister)?;
         let identity = state.top();
         if let Some(word) = state.pending.get_mut(identity as usize / 64) {
             *word &= !(1 << (identity % 64));
         }
-        self.drive(hart, file, wires);
+        self.drive(hart, file, irq_levels);
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Imsic {
         hart: HartId,
         file: InterruptFile,
         identity: u32,
-        wires: &mut Wires,
+        irq_levels: &mut IrqLevels,
     ) {
         if identity == 0 || identity > self.identities {
             return;
@@ -267,7 +267,7 @@ impl Imsic {
             && let Some(word) = state.pending.get_mut(identity as usize / 64)
         {
             *word |= 1 << (identity % 64);
-            self.drive(hart, file, wires);
+            self.drive(hart, file, irq_levels);
         }
     }
 
@@ -310,7 +310,7 @@ impl Imsic {
         offset: u64,
         size: u8,
         value: u64,
-        wires: &mut Wires,
+        irq_levels: &mut IrqLevels,
     ) -> Result<(), AccessFault> {
         check_word(offset, size)?;
         // The width was checked: the value is a word.
@@ -321,7 +321,7 @@ impl Imsic {
             SETEIPNUM_BE => value.swap_bytes(),
             _ => return Ok(()),
         };
-        self.set_pending(hart, file, identity, wires);
+        self.set_pending(hart, file, identity, irq_levels);
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ impl Marker {
         }
     }
 
-    /// Whether the text has been seen.
+    /// Tests whether the text has been seen.
     #[must_use]
     pub fn is_seen(&self) -> bool {
         self.seen.load(Ordering::Relaxed)
@@ -53,7 +53,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    fn look(&mut self, byte: u8) {
+    fn match_byte(&mut self, byte: u8) {
         if self.recent.len() >= self.marker.text.len().max(1) {
             self.recent.remove(0);
         }
@@ -66,12 +66,12 @@ impl Watched {
 
 impl Console for Watched {
     fn put(&mut self, byte: u8) {
-        self.look(byte);
+        self.match_byte(byte);
         self.console.put(byte);
     }
 
     fn put_at(&mut self, byte: u8, now: Cycles) {
-        self.look(byte);
+        self.match_byte(byte);
         self.console.put_at(byte, now);
     }
 

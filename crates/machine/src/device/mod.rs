@@ -1,7 +1,7 @@
 //! The devices of the computer: one trait, one model a folder or file.
 //!
 //! A device knows three things about the rest of the machine, all handed to it in a [`Context`]:
-//! what time it is, how to reach RAM by DMA, and where to leave its [`Effects`] (interrupt wires,
+//! what time it is, how to reach RAM by DMA, and where to leave its [`Effects`] (interrupt levels,
 //! message-signalled interrupts, network frames). Nothing here reads a wall clock, a host random
 //! source, or depends on the order of a hash table: the same accesses give the same answers.
 //!
@@ -40,8 +40,8 @@ pub use uart::Uart;
 pub use uplink::{UPLINK, Uplink};
 
 pub use crate::base::{
-    AccessFault, Clock, Cycles, HartId, HartWires, InterruptFile, Memory, NoSuchRegister, Random,
-    Wires,
+    AccessFault, Clock, Cycles, HartId, HartIrqLevels, InterruptFile, IrqLevels, Memory,
+    NoSuchRegister, Random,
 };
 
 use console::HostConsole;

@@ -21,7 +21,7 @@ const PEER: PortId = PortId(u8::MAX);
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Whether a frame to this address is for many: broadcast or multicast.
+    /// Tests whether a frame to this address is for many: broadcast or multicast.
     #[must_use]
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 != 0
@@ -29,9 +29,9 @@ impl MacAddress {
 }
 
 /// Most addresses that the switch remembers; the oldest is forgotten first.
-const MOST_ADDRESSES: usize = 256;
+const MAX_ADDRESSES: usize = 256;
 /// Most frames under way at once; more are dropped.
-const MOST_FRAMES: usize = 4096;
+const MAX_FRAMES: usize = 4096;
 
 /// Ethernet: destination, source, type.
 const ETHERNET: usize = 14;
@@ -127,7 +127,7 @@ pub struct Switch {
     networks: BTreeMap<PortId, u8>,
     /// On network 0.
     peer: Option<Peer>,
-    /// Who was heard on which port, the latest last.
+    /// Sources and the ports of their last frames, the latest last.
     heard: Vec<(MacAddress, PortId)>,
     /// Frames under way in the order of arrival.
     under_way: Vec<(Cycles, PortId, Vec<u8>)>,
@@ -176,7 +176,7 @@ impl Switch {
             let near = |port| networks.get(&port).copied().unwrap_or(0) == network;
             self.heard
                 .retain(|&(known, at)| known != source || !near(at));
-            if self.heard.len() >= MOST_ADDRESSES {
+            if self.heard.len() >= MAX_ADDRESSES {
                 self.heard.remove(0);
             }
             self.heard.push((source, port));
@@ -209,7 +209,7 @@ impl Switch {
     }
 
     fn enqueue(&mut self, at: Cycles, port: PortId, frame: Vec<u8>) {
-        if self.under_way.len() >= MOST_FRAMES {
+        if self.under_way.len() >= MAX_FRAMES {
             self.dropped += 1;
             return;
         }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_flooded_until_the_address_was_heard() {
+    fn frames_flood_until_the_address_is_known() {
         let mut switch = Switch::new(Cycles(10), None);
         (0..3).for_each(|port| switch.connect(PortId(port)));
         switch.send(Cycles(0), PortId(0), frame(B, A, &[0; 50]));

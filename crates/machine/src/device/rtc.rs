@@ -21,7 +21,7 @@ const CLEAR_INTERRUPT: u64 = 0x1c;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rtc {
     source: u32,
-    /// What the time is ahead of machine time, in nanoseconds modulo 2^64.
+    /// Lead of the time over machine time, in nanoseconds modulo 2^64.
     epoch: u64,
     /// The upper half of the time, latched by a read of the lower one.
     latched_high: u32,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_goes_on_from_the_epoch_and_can_be_set() {
+    fn time_runs_from_the_epoch() {
         let (mut rtc, mut effects) = (Rtc::new(11, EPOCH), Effects::default());
         assert_eq!(time(&mut rtc, &mut effects, 0), EPOCH);
         assert_eq!(time(&mut rtc, &mut effects, 2000), EPOCH + 1000);

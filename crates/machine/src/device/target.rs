@@ -5,7 +5,7 @@ use super::aplic::DomainLevel;
 use super::imsic::Level;
 use crate::board::map;
 
-/// What answers at an address, with the offset in its window.
+/// Device at an address, with the offset in its window.
 pub(super) enum Target {
     Rom(u64),
     Finisher(u64),

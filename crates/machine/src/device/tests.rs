@@ -65,9 +65,9 @@ impl Bench {
     }
 }
 
-/// UART to APLIC to IMSIC to the hart's wire, within the store that causes it.
+/// UART to APLIC to IMSIC to the hart's interrupt level, within the store that causes it.
 #[test]
-fn a_wired_interrupt_reaches_its_hart_as_a_message() {
+fn wired_interrupts_reach_harts_as_messages() {
     let mut bench = Bench::new();
     bench.route_uart();
     while bench.devices.take_changed().is_some() {}
@@ -77,16 +77,16 @@ fn a_wired_interrupt_reaches_its_hart_as_a_message() {
         .write(uart + 1, 1, 2, NOW, memory)
         .expect("a byte");
     assert_eq!(bench.devices.take_changed(), Some(HartId(2)));
-    assert!(bench.devices.wires(HartId(2)).supervisor_external);
+    assert!(bench.devices.irq_levels(HartId(2)).supervisor_external);
     let file = InterruptFile::Supervisor;
     assert_eq!(bench.devices.imsic_top(HartId(2), file), Ok(33 << 16 | 33));
     bench.devices.imsic_claim(HartId(2), file).expect("a file");
-    assert!(!bench.devices.wires(HartId(2)).supervisor_external);
+    assert!(!bench.devices.irq_levels(HartId(2)).supervisor_external);
 }
 
 /// A hart's store to another hart's guest file.
 #[test]
-fn a_store_to_a_guest_file_raises_its_hgeip_bit() {
+fn guest_file_stores_raise_hgeip_bits() {
     let mut bench = Bench::new();
     let file = InterruptFile::Guest(5);
     for (select, value) in [(0x70, 1), (0xc0, 1 << 2)] {
@@ -99,7 +99,7 @@ fn a_store_to_a_guest_file_raises_its_hgeip_bit() {
         map::IMSIC_SUPERVISOR.base + (1 << 15) + 5 * map::IMSIC_PAGE,
         2,
     );
-    assert_eq!(bench.devices.wires(HartId(1)).guest_external, 1 << 5);
+    assert_eq!(bench.devices.irq_levels(HartId(1)).guest_external, 1 << 5);
 }
 
 /// Every window answers where QEMU's board has one, and the holes between them fault.
@@ -179,7 +179,7 @@ fn the_next_event_is_the_earliest() {
     // A tick is a hundred cycles.
     assert_eq!(bench.devices.next_event(), Cycles(5000));
     bench.devices.tick(Cycles(5000), &mut bench.memory);
-    assert!(bench.devices.wires(HartId(0)).machine_timer);
+    assert!(bench.devices.irq_levels(HartId(0)).machine_timer);
     assert_eq!(bench.devices.next_event(), Cycles::NEVER);
 }
 
@@ -209,11 +209,11 @@ fn devices_go_through_a_checkpoint() {
     let mut memory = bench.memory.clone();
     for devices in [&mut bench.devices, &mut restored] {
         devices.tick(Cycles(7700), &mut memory);
-        assert!(devices.wires(HartId(1)).machine_timer);
+        assert!(devices.irq_levels(HartId(1)).machine_timer);
         devices
             .write(map::UART.base + 1, 1, 2, NOW, &mut memory)
             .expect("a byte");
-        assert!(devices.wires(HartId(2)).supervisor_external);
+        assert!(devices.irq_levels(HartId(2)).supervisor_external);
     }
 }
 

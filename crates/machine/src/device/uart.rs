@@ -65,7 +65,7 @@ pub struct Uart {
     next_input: Option<Cycles>,
     /// How long a character takes.
     character: Cycles,
-    /// What has not left yet: the first in the shift register, the others in the FIFO or the holding
+    /// Bytes that have not left yet: the first in the shift register, the others in the FIFO or the holding
     /// register.
     sending: VecDeque<u8>,
     /// When the first of them has left.

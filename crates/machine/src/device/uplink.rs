@@ -13,7 +13,7 @@ pub const UPLINK: PortId = PortId(u8::MAX - 1);
 /// How often it is listened to, in nanoseconds of machine time.
 const INTERVAL: u64 = 1_000_000;
 /// Frames that are taken at a time, so that a flood from outside does not stop the machine.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
 /// The other end.
 pub trait Uplink: Debug + Send {
@@ -53,7 +53,7 @@ impl Line {
         }
         self.due = now.after(clock.cycles_in_nanoseconds(INTERVAL));
         self.uplink.pace();
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_AT_ONCE {
             let Some(frame) = self.uplink.receive() else {
                 return;
             };
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_from_outside_comes_in_portions_and_on_one_network() {
+    fn outside_floods_come_in_portions() {
         let clock = Clock::new(1_000_000_000, 10_000_000);
         let mut switch = Switch::new(Cycles(0), None);
         (0..2).for_each(|port| switch.connect(PortId(port)));
         switch.assign(PortId(1), 1);
         switch.connect(UPLINK);
         switch.assign(UPLINK, 1);
-        let waiting = MOST_AT_ONCE + 3;
+        let waiting = MAX_AT_ONCE + 3;
         let mut line = Line::new(Box::new(World { waiting, paced: 0 }));
         let mut come = |now| {
             line.tick(Cycles(now), clock, &mut switch);
@@ -106,7 +106,7 @@ mod tests {
             assert!(ports.iter().all(|port| *port == 1), "{ports:?}");
             (ports.len(), line.next_event().0)
         };
-        assert_eq!(come(5), (MOST_AT_ONCE, INTERVAL + 5));
+        assert_eq!(come(5), (MAX_AT_ONCE, INTERVAL + 5));
         // It is not listened to before its time.
         assert_eq!(come(6), (0, INTERVAL + 5));
         assert_eq!(come(INTERVAL + 5), (3, 2 * INTERVAL + 5));

@@ -19,9 +19,9 @@ pub(crate) struct Place {
     pub physical: u64,
     /// log2 of the bytes the first stage maps together.
     pub first_shift: u32,
-    /// Whether the answer holds for the whole page, for this kind of access.
+    /// True if the answer holds for the whole page, for this kind of access.
     pub whole_page: bool,
-    /// Whether the access has brought the hart's contexts other tags.
+    /// True if the access has brought the hart's contexts other tags.
     pub retagged: bool,
 }
 
@@ -151,14 +151,15 @@ impl Hart {
         }
     }
 
-    /// Devices may have driven wires: look at them at the end of the block.
+    /// Devices may have driven interrupt levels: look at them at the end of the block.
     fn after_device(&mut self, system: &System) {
         let mode = self.mode();
         self.counts.of(mode).add(Event::DeviceAccesses, 1);
         if let Some(timing) = &system.timing {
             self.cycles += timing.costs.device;
         }
-        if system.devices.wires(self.id) != self.wires || system.devices.any_wires_changed() {
+        if system.devices.irq_levels(self.id) != self.irq_levels || system.devices.any_irq_changed()
+        {
             self.stop_soon();
         }
         let event = system.devices.next_event();

@@ -15,7 +15,7 @@ struct Cursor {
     at: *const Instruction,
     /// Virtual address of the first instruction of the block.
     block: u64,
-    /// Whether translated code may be entered before the next instruction: at the beginning of a block, and behind an instruction
+    /// True if translated code may be entered before the next instruction: at the beginning of a block, and behind an instruction
     /// that it has left to this loop.
     pending: bool,
 }

@@ -48,7 +48,7 @@ impl Register for F64 {
     }
 }
 
-/// What an instruction writes.
+/// Result of an instruction.
 enum Output {
     Float(u64),
     Integer(u64),

@@ -10,7 +10,7 @@ pub(super) const fn word(value: u64) -> u64 {
     value as u32 as i32 as i64 as u64
 }
 
-/// What an instruction that only computes makes of its source registers and its immediate operand; `None` if it does more.
+/// Result of an instruction that only computes, from its source registers and its immediate operand; `None` for others.
 #[inline(always)]
 pub(super) fn computed(operation: Operation, x: &[u64; 256], i: &Instruction) -> Option<u64> {
     // Operands are read where they are needed: few operations need all of them.

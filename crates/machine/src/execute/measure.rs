@@ -60,7 +60,7 @@ impl Hart {
         self.measure_slow(system, Access::Store, (address, T::SIZE), offset, count)
     }
 
-    /// What the filter does not vouch for, and misaligned accesses.
+    /// Charges accesses that the filter does not vouch for, and misaligned ones.
     #[inline(never)]
     fn measure_slow(
         &mut self,

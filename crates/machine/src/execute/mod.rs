@@ -30,7 +30,7 @@ use crate::system::System;
 
 /// How time is accounted.
 pub trait Gear {
-    /// Whether the timing models are asked.
+    /// True if the timing models are asked.
     const MEASURED: bool;
 }
 
@@ -75,20 +75,20 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
     forget_fetch(hart);
     while hart.cycles < deadline && hart.wait == Wait::Nothing {
         if let Some(hits) = system.watchful
-            && (system.devices.any_wires_changed() || system.memory.hits() > hits)
+            && (system.devices.any_irq_changed() || system.memory.hits() > hits)
         {
             return false;
         }
-        let wires = system.devices.wires(hart.id);
-        if hart.wires != wires {
-            hart.wires = wires;
+        let irq_levels = system.devices.irq_levels(hart.id);
+        if hart.irq_levels != irq_levels {
+            hart.irq_levels = irq_levels;
             hart.look_at_interrupts = true;
         }
-        if hart.wires.supervisor_software_edge {
+        if hart.irq_levels.supervisor_software_edge {
             hart.csrs.mip |= crate::csr::field::interrupt::SSI;
             hart.look_at_interrupts = true;
             system.devices.acknowledge_software_edge(hart.id);
-            hart.wires.supervisor_software_edge = false;
+            hart.irq_levels.supervisor_software_edge = false;
         }
         if hart.cycles >= hart.timer_deadline {
             hart.refresh_timers(system);

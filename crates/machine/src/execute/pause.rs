@@ -1,4 +1,4 @@
-//! What a pause loop looks at, for whoever listens.
+//! Words that a pause loop reads, for a sink of events.
 
 use crate::base::{Access, Cause, Exception, Memory};
 use crate::csr::field::envcfg;
@@ -13,7 +13,7 @@ use crate::translation::WalkTrace;
 /// The encoding of PAUSE.
 const PAUSE: u64 = 0x0100_000f;
 /// Instructions that are looked at behind a PAUSE.
-const MOST: usize = 12;
+const MAX_LOOP_INSTRUCTIONS: usize = 12;
 
 impl Hart {
     /// The physical address of an address, if it has one for accesses of this kind, without a trace of having looked: a page that
@@ -117,7 +117,7 @@ impl Hart {
         let mut set: Option<(u8, u64)> = None;
         let mut written = 0_u64;
         let mut found = None;
-        for _ in 0..MOST {
+        for _ in 0..MAX_LOOP_INSTRUCTIONS {
             let (instruction, length) = self.instruction_unseen(memory, at)?;
             let Instruction { rd, rs1, .. } = instruction;
             match instruction.operation {

@@ -77,7 +77,7 @@ impl Hart {
         })
     }
 
-    /// What rd holds: nothing is ever read back from where results are discarded.
+    /// Value of rd: nothing is ever read back from where results are discarded.
     const fn expected(&self, rd: u8) -> u64 {
         match rd {
             DISCARD => 0,

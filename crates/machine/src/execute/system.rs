@@ -285,8 +285,9 @@ impl Hart {
             return Err(self.refused(raw));
         }
         let hart = self.x[(raw >> 15 & 31) as usize];
-        let pending =
-            u32::try_from(hart).map_or(0, |hart| system.devices.wires(HartId(hart)).guest_external);
+        let pending = u32::try_from(hart).map_or(0, |hart| {
+            system.devices.irq_levels(HartId(hart)).guest_external
+        });
         let rd = match (raw >> 7 & 31) as u8 {
             0 => DISCARD,
             register => register,

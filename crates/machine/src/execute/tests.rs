@@ -1,4 +1,4 @@
-//! What devices do in the middle of a hart's turn.
+//! Devices that act in the middle of a hart's turn.
 
 use super::{Fast, run};
 use crate::device::Memory;

@@ -12,7 +12,7 @@ pub(super) enum After {
     Instruction {
         at: CodeIndex,
         block: u64,
-        /// Whether translated code may go on behind it.
+        /// True if translated code may go on behind it.
         pending: bool,
     },
     /// It goes to an address.

@@ -3,7 +3,7 @@
 use crate::base::PmpEntries;
 use serde::{Deserialize, Serialize};
 
-/// What the harts are, as the device tree tells it.
+/// Instruction set of the harts, as the device tree tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isa {
     /// `riscv,isa-base`, such as `rv64i`.
@@ -28,12 +28,12 @@ pub struct VmidBits(u8);
 
 impl VmidBits {
     /// As many as there can be in an hgatp of 64 bits.
-    pub const MOST: u8 = 14;
+    pub const MAX: u8 = 14;
 
     /// So many, but not more than there can be.
     #[must_use]
     pub const fn new(bits: u8) -> Self {
-        Self(if bits > Self::MOST { Self::MOST } else { bits })
+        Self(if bits > Self::MAX { Self::MAX } else { bits })
     }
 
     /// How many.
@@ -51,7 +51,7 @@ impl VmidBits {
 
 impl Default for VmidBits {
     fn default() -> Self {
-        Self(Self::MOST)
+        Self(Self::MAX)
     }
 }
 

@@ -71,7 +71,7 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// What an instruction-set description names.
+    /// Extensions that an instruction-set description names.
     #[must_use]
     pub fn of(isa: &Isa) -> Self {
         let has = |name: &str| isa.extensions.iter().any(|extension| extension == name);
@@ -100,12 +100,12 @@ impl Extensions {
     }
 }
 
-/// What a hart keeps for the extensions.
+/// State of a hart for the extensions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtensionState {
     /// Which of them are there.
     pub present: Extensions,
-    /// Whether the hart can set A and D bits itself: Svadu.
+    /// True if the hart can set A and D bits itself: Svadu.
     pub svadu: bool,
     /// How many bits of VMIDs it has.
     pub vmid_bits: VmidBits,
@@ -135,7 +135,7 @@ impl ExtensionState {
         }
     }
 
-    /// Whether a custom CSR exists.
+    /// Tests whether a custom CSR exists.
     #[must_use]
     pub const fn has_csr(&self, csr: u16) -> bool {
         match csr {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_leaves_the_own_bit_clear_and_sets_those_of_all_other_harts() {
+    fn fences_set_the_bits_of_other_harts() {
         let mut state = ExtensionState::new(&isa(ALL), 4);
         state.note_fence(2);
         assert_eq!(state.read(number::HPURGE), 0b1011);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn every_extension_has_a_name_that_leads_back_to_it() {
+    fn extension_names_lead_back() {
         assert_eq!(Extensions::of(&isa(ALL)), ALL);
         assert_eq!(Extensions::default().names().count(), 0);
     }

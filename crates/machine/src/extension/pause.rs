@@ -17,7 +17,7 @@ pub struct PauseLoop {
     pub supervisor_only: bool,
     /// When the loop's first PAUSE was and when its last one, in cycles, if there is a loop.
     since: Option<(u64, u64)>,
-    /// Whether a PAUSE is looked at now.
+    /// True if a PAUSE is looked at now.
     armed: bool,
 }
 
@@ -27,7 +27,7 @@ impl PauseLoop {
     /// The bit of hplewindow that leaves VU-mode out.
     pub const SUPERVISOR_ONLY: u64 = 1 << 63;
 
-    /// Whether a PAUSE is to be noted: V = 1 and the window is not zero.
+    /// Tests whether a PAUSE is to be noted: V = 1 and the window is not zero.
     #[inline(always)]
     #[must_use]
     pub const fn is_armed(&self) -> bool {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_exits_once_it_lasts_longer_than_the_window() {
+    fn loops_exit_after_the_window() {
         let mut detector = detector(10, 100);
         assert!((0..=10).all(|n| !detector.note(n * 10)));
         assert!(detector.note(101));
@@ -81,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn pauses_farther_apart_than_the_gap_are_no_loop() {
+    fn distant_pauses_are_no_loop() {
         let mut detector = detector(10, 100);
         assert!((0..1000).all(|n| !detector.note(n * 11)));
     }
 
     #[test]
-    fn entry_forgets_the_loop_and_a_window_of_zero_disarms() {
+    fn entries_and_zero_windows_forget_loops() {
         let mut detector = detector(10, 100);
         assert!((0..=10).all(|n| !detector.note(n * 10)));
         detector.change_mode(false);

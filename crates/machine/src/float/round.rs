@@ -133,7 +133,7 @@ pub(super) fn shift_right_sticky_wide(value: u128, distance: u32) -> u128 {
     }
 }
 
-/// Whether a magnitude is to be increased by one unit: `lowest` is the lowest kept bit,
+/// Tests whether a magnitude is to be increased by one unit: `lowest` is the lowest kept bit,
 /// `remainder` what is cut off, in units where `half` is half a kept unit.
 #[inline]
 pub(super) fn rounds_up(

@@ -17,7 +17,7 @@
 
 use super::format::HostOperation;
 
-/// Whether the host's arithmetic is IEEE 754's with no excess precision.
+/// True if the host's arithmetic is IEEE 754's with no excess precision.
 const EXACT_HOST: bool = cfg!(not(target_arch = "x86"));
 
 macro_rules! shortcut {

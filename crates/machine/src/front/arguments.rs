@@ -1,4 +1,4 @@
-//! What the command line can say.
+//! Arguments of the command line.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use quantity::{Bytes, Duration};
 pub enum GearChoice {
     /// Every instruction takes a cycle.
     Fast,
-    /// What the profile's models say.
+    /// Costs by the profile's models.
     Measured,
 }
 
@@ -91,7 +91,7 @@ pub struct Arguments {
     /// Writes the hardware monitor's figures as JSON.
     #[arg(long, value_name = "FILE")]
     pub monitor: Option<PathBuf>,
-    /// What everything random is computed from.
+    /// Seed of everything random.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Ends the run after this many instructions of all harts.

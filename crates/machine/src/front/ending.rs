@@ -1,4 +1,4 @@
-//! What is said and written about a run when it is over.
+//! Output at the end of a run.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -15,7 +15,7 @@ use crate::machine::{Limit, Machine, Stop};
 /// Slices of machine time a second, between which a run can be broken off.
 const SLICES: u64 = 100;
 
-/// What can end a run from outside.
+/// Conditions outside the machine that end a run.
 #[derive(Debug)]
 pub(super) struct Stopper {
     flag: Arc<AtomicBool>,
@@ -41,13 +41,13 @@ impl Stopper {
         Ok(Self { flag, deadline })
     }
 
-    /// What is raised to break the run off.
+    /// Flag that is raised to break the run off.
     pub(super) fn flag(&self) -> Arc<AtomicBool> {
         self.flag.clone()
     }
 }
 
-/// Whether somebody talks to the machine: a kernel, that is, and not a program for tests.
+/// Tests whether somebody talks to the machine: a kernel, that is, and not a program for tests.
 pub(super) fn is_person(arguments: &Arguments) -> bool {
     arguments.bare.is_none() && std::io::stdin().is_terminal()
 }

@@ -52,7 +52,7 @@ pub enum FrontError {
     NotFirmware {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Description.
         error: firmware::NotFirmware,
     },
     /// Firmware alone comes to nothing.

@@ -11,7 +11,7 @@ use crate::device::Console;
 
 /// Ctrl-]: what follows is for this program and not for the machine.
 pub const ESCAPE: u8 = 0x1d;
-/// What is held back at most before it is shown.
+/// Bytes held back at most before they are shown.
 const PIECE: usize = 4096;
 
 /// Standard output and standard input. What comes from a person at the keyboard makes a run
@@ -86,7 +86,7 @@ impl Terminal {
 }
 
 impl Person {
-    /// What is left of a key for the machine.
+    /// Key for the machine, if the terminal does not take it.
     fn key(&mut self, key: u8) -> Option<u8> {
         let escaped = std::mem::replace(&mut self.escaped, false);
         match (escaped, key) {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_escape_key_keeps_what_follows_from_the_machine() {
+    fn the_escape_key_takes_the_next_key() {
         let stop = Arc::new(AtomicBool::new(false));
         let mut person = Person {
             pace: Pace::new(),

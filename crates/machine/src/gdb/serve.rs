@@ -28,7 +28,7 @@ pub enum GdbError {
     Listen {
         /// The port.
         port: u16,
-        /// What the host says.
+        /// Error of the host.
         error: io::Error,
     },
     /// gdb and the machine do not understand each other.

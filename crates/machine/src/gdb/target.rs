@@ -1,4 +1,4 @@
-//! What gdb can do to the machine.
+//! Operations of gdb on the machine.
 
 use gdbstub::arch::Arch;
 use gdbstub::common::{Signal, Tid};

@@ -154,7 +154,7 @@ fn gdb_sees_and_steers_the_harts() {
 
 /// One hart is let go on by name and the other is not: as gdb asks for it after a breakpoint with its scheduler locked.
 #[test]
-fn a_hart_that_is_named_goes_on_alone() {
+fn named_harts_go_on_alone() {
     let (sender, receiver) = channel();
     let session = std::thread::spawn(move || {
         let mut machine = machine();

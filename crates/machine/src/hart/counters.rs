@@ -53,7 +53,7 @@ impl Hart {
         }
     }
 
-    /// What the hart itself has counted of what a counter is to count.
+    /// Raw count of a counter's event by the hart.
     fn raw_count(&self, counter: u16) -> u64 {
         match counter {
             0 => self.cycles,
@@ -142,7 +142,7 @@ impl Hart {
         overflowed.fold(0, |bits, counter| bits | 1 << counter) & visible
     }
 
-    /// Whether a counter can overflow: it runs, and its OF is zero.
+    /// Tests whether a counter can overflow: it runs, and its OF is zero.
     fn may_overflow(&self, counter: u16) -> bool {
         let selection = self.csrs.event_of(counter);
         selection & event::OF == 0

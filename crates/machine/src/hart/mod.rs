@@ -15,7 +15,7 @@ pub use saved::SavedHart;
 pub(crate) use stops::{Reached, Stops};
 pub use wait::{Expiry, Wait};
 
-use crate::base::{HartId, HartWires, Space};
+use crate::base::{HartId, HartIrqLevels, Space};
 use crate::csr::Csrs;
 use crate::trace::{Event, Happening, Place};
 use crate::translation::{HostTlb, Resume, Shadow, WalkTrace};
@@ -52,7 +52,7 @@ pub struct Hart {
     /// The least time that the other running harts have reached: the hart gives its turn away before it
     /// makes an access later than this that another hart takes part in.
     pub(crate) horizon: u64,
-    /// Whether it has given its turn away.
+    /// True if it has given its turn away.
     pub(crate) yielded: bool,
     /// The privilege mode. Change it by [`Hart::set_mode`].
     mode: Mode,
@@ -66,7 +66,7 @@ pub struct Hart {
     pub(crate) fetch_space: (Space, bool),
     /// The context of fetches, as [`Resume`] notes it.
     pub(crate) jump_tag: u32,
-    /// Whether floating-point instructions are illegal now.
+    /// True if floating-point instructions are illegal now.
     pub(crate) float_off: bool,
     /// Which hart this is.
     pub id: HartId,
@@ -74,12 +74,12 @@ pub struct Hart {
     pub csrs: Csrs,
     /// Why the last instruction did not complete.
     pub exception: Exception,
-    /// What LR reserved.
+    /// Reservation of LR.
     pub reservation: Option<Reservation>,
-    /// What the hart waits for, if it does.
+    /// Cause of the hart's wait, if it waits.
     pub wait: Wait,
-    /// What devices drive into the hart.
-    pub wires: HartWires,
+    /// Levels that devices drive into the hart.
+    pub irq_levels: HartIrqLevels,
     /// When a timer comparison of the hart next becomes true.
     pub timer_deadline: u64,
     /// When a counter can next overflow.
@@ -102,14 +102,14 @@ pub struct Hart {
     pub extension: crate::extension::ExtensionState,
     /// Where the hart goes on, if it has stopped at the end of a block alone.
     pub(crate) resume: Resume,
-    /// Whether an interrupt may be taken that could not be when this was last looked at: a CSR, a wire, the mode or
+    /// True if an interrupt may be taken that could not be when this was last looked at: a CSR, a wire, the mode or
     /// time has changed since.
     pub(crate) look_at_interrupts: bool,
-    /// What the hart counts besides cycles and instructions.
+    /// Counts besides cycles and instructions.
     pub counts: crate::count::HartCounts,
     /// Where a debugger wants the hart to stop, if there is one.
     pub(crate) stops: Option<Box<Stops>>,
-    /// What has happened and nobody has been told yet, if somebody listens.
+    /// Events not yet handed to the sink, if there is one.
     pub(crate) events: Option<Vec<Event>>,
 }
 
@@ -138,7 +138,7 @@ impl Hart {
             exception: Exception::new(Cause::IllegalInstruction, 0),
             reservation: None,
             wait: Wait::Nothing,
-            wires: HartWires::default(),
+            irq_levels: HartIrqLevels::default(),
             timer_deadline: u64::MAX,
             overflow_check: u64::MAX,
             tlb: HostTlb::new(),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Hart, Mode, Reservation, Wait};
-use crate::base::HartWires;
+use crate::base::HartIrqLevels;
 use crate::count::HartCounts;
 use crate::csr::Csrs;
 use crate::extension::ExtensionState;
@@ -24,7 +24,7 @@ pub struct SavedHart {
     csrs: Csrs,
     reservation: Option<Reservation>,
     wait: Wait,
-    wires: HartWires,
+    irq_levels: HartIrqLevels,
     /// The jump in its page that has led to `pc`, 0 if it is not known.
     resume: u32,
     timer_deadline: u64,
@@ -54,7 +54,7 @@ impl Hart {
             csrs: self.csrs.clone(),
             reservation: self.reservation,
             wait: self.wait,
-            wires: self.wires,
+            irq_levels: self.irq_levels,
             resume: Some(self.resumed(memory.generation()).from)
                 .filter(|&from| memory.is_decoded(from))
                 .unwrap_or(0),
@@ -84,7 +84,7 @@ impl Hart {
         self.csrs = saved.csrs;
         self.reservation = saved.reservation;
         self.wait = saved.wait;
-        self.wires = saved.wires;
+        self.irq_levels = saved.irq_levels;
         self.timer_deadline = saved.timer_deadline;
         self.extension = saved.extension;
         self.counts = saved.counts;

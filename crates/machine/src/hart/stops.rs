@@ -18,7 +18,7 @@ pub struct Stops {
     pub(crate) breakpoints: Vec<u64>,
     /// After the next instruction or trap.
     pub(crate) step: bool,
-    /// Whether gdb has named the hart among those that go on.
+    /// True if gdb has named the hart among those that go on.
     pub(crate) named: bool,
     /// Before the next one: other harts go on alone.
     pub(crate) held: bool,
@@ -29,14 +29,14 @@ pub struct Stops {
 }
 
 impl Stops {
-    /// Whether every instruction has to be looked at.
+    /// Tests whether every instruction has to be looked at.
     pub(crate) const fn are_close(&self) -> bool {
         self.step || !self.breakpoints.is_empty()
     }
 }
 
 impl Hart {
-    /// Whether the debugger wants the hart to stop before the next instruction; if not, lets it
+    /// Tests whether the debugger wants the hart to stop before the next instruction; if not, lets it
     /// execute no more than that one before it asks again.
     pub(crate) fn stops_here(&mut self) -> bool {
         let (pc, retired) = (self.pc, self.retired);
@@ -59,7 +59,7 @@ impl Hart {
         stops.reached.is_some()
     }
 
-    /// Whether the hart has stopped for the debugger, or a step has led it into waiting.
+    /// Tests whether the hart has stopped for the debugger, or a step has led it into waiting.
     pub(crate) fn has_stopped(&mut self) -> bool {
         let waits = self.wait != Wait::Nothing;
         let moved = (self.pc, self.retired);
@@ -72,7 +72,7 @@ impl Hart {
         stops.reached.is_some()
     }
 
-    /// Whether the debugger does not let the hart run at all.
+    /// Tests whether the debugger does not let the hart run at all.
     pub(crate) fn is_held(&self) -> bool {
         self.stops.as_ref().is_some_and(|stops| stops.held)
     }

@@ -65,7 +65,7 @@ fn load(hart: &mut Hart, system: &mut System, address: u64) -> Result<u64, (Caus
 }
 
 #[test]
-fn each_mode_ignores_what_the_register_above_it_says() {
+fn modes_are_masked_by_the_register_above() {
     let registers = [MSECCFG, MENVCFG, SENVCFG, HENVCFG, SENVCFG];
     for (mode, register) in MODES.into_iter().zip(registers) {
         for (other, masks) in [(register, true), (MSECCFG, false), (MENVCFG, false)] {
@@ -89,7 +89,7 @@ fn each_mode_ignores_what_the_register_above_it_says() {
 }
 
 #[test]
-fn a_fault_names_the_address_without_its_tag() {
+fn faults_name_addresses_without_tags() {
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
     write(hart, system, MSECCFG, PMM);
@@ -127,7 +127,7 @@ fn vmids_have_the_lowest_of_their_bits() {
 
 /// Tickets of a lock are `next << 16 | owner`.
 #[test]
-fn a_hart_that_can_ask_is_told_who_holds_a_lock_and_whose_turn_it_is() {
+fn holder_and_turn_are_readable_where_offered() {
     const HLOCKHOLDER: u32 = 0x6c3;
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
@@ -153,7 +153,7 @@ fn a_hart_that_can_ask_is_told_who_holds_a_lock_and_whose_turn_it_is() {
 }
 
 #[test]
-fn nothing_is_masked_where_mxr_is_in_effect() {
+fn nothing_is_masked_under_mxr() {
     for mode in MODES {
         let mut machine = machine();
         let (hart, system) = (&mut machine.harts[0], &mut machine.system);
@@ -169,7 +169,7 @@ fn nothing_is_masked_where_mxr_is_in_effect() {
 }
 
 #[test]
-fn loads_for_a_guest_take_the_guest_s_masking() {
+fn guest_loads_take_the_guests_masking() {
     const HLV_D: u32 = 0x6c02_c373;
     const HLVX_WU: u32 = 0x6832_c373;
     // Mode, register with PMM, and whether HLV.D as though in VU-mode is masked.
@@ -194,7 +194,7 @@ fn loads_for_a_guest_take_the_guest_s_masking() {
 }
 
 #[test]
-fn hlvx_needs_memory_protection_to_grant_reading_and_execution() {
+fn hlvx_needs_both_pmp_permissions() {
     const HLV_WU: u32 = 0x6812_c373;
     const HLVX_WU: u32 = 0x6832_c373;
     const PMPCFG0: u32 = 0x3a0;
@@ -225,7 +225,7 @@ fn hlvx_needs_memory_protection_to_grant_reading_and_execution() {
 }
 
 #[test]
-fn a_short_cut_does_not_outlive_a_change_of_masking() {
+fn shortcuts_end_with_a_masking_change() {
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
     hart.set_mode(USER);
@@ -256,7 +256,7 @@ fn map(system: &mut System, space: u64, flags: u64) -> u64 {
     8 << 60 | (space + 1) << 44 | root >> 12
 }
 
-/// Whether the host TLB knows where a load from address 0 goes.
+/// Tests whether the host TLB knows where a load from address 0 goes.
 fn is_known(hart: &Hart) -> bool {
     hart.tlb.load_entry(0).serves::<u64>(0, hart.data_tag)
 }
@@ -266,7 +266,7 @@ fn load_first(hart: &mut Hart, system: &mut System) -> u64 {
 }
 
 #[test]
-fn address_spaces_share_what_a_kernel_maps_globally_and_nothing_else() {
+fn address_spaces_share_global_mappings_alone() {
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
     hart.set_mode(Mode::HYPERVISOR);
@@ -300,7 +300,7 @@ fn address_spaces_share_what_a_kernel_maps_globally_and_nothing_else() {
 }
 
 #[test]
-fn a_page_that_only_a_kernel_reaches_is_found_by_no_user() {
+fn users_do_not_find_kernel_pages() {
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
     hart.set_mode(Mode::HYPERVISOR);

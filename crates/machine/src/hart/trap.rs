@@ -11,7 +11,7 @@ use crate::trace::Happening;
 /// xcause's bit for an interrupt.
 const INTERRUPT: u64 = 1 << 63;
 
-/// What a trap writes.
+/// Values that a trap writes.
 struct Record {
     cause: u64,
     value: u64,

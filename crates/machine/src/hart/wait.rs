@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a hart waits for.
+/// Cause of a hart's wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wait {
     /// It runs.
@@ -14,13 +14,13 @@ pub enum Wait {
     Store {
         /// When the wait ends at the latest, in cycles.
         deadline: u64,
-        /// What the end of the time leads to.
+        /// Effect of the end of the time.
         expiry: Expiry,
     },
 }
 
 impl Wait {
-    /// What people call the hart's state.
+    /// Name of the hart's state for people.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Wait {
         }
     }
 
-    /// Whether the instruction that waits, which has been counted as retired, may trap in the end and then has not.
+    /// Tests whether the instruction that waits, which has been counted as retired, may trap in the end and then has not.
     #[must_use]
     pub const fn may_trap(self) -> bool {
         matches!(
@@ -43,7 +43,7 @@ impl Wait {
     }
 }
 
-/// What happens when a WRS has waited as long as it may.
+/// Effect of the longest wait of a WRS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expiry {
     /// The instruction completes.

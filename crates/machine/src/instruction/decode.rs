@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_encoding_keeps_its_bits_for_the_trap_value() {
+    fn unknown_encodings_keep_their_bits() {
         for raw in [
             0xffff_ffff_u32,
             0x0000_707f,
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn atomic_widths_are_those_of_zabha_and_zacas() {
+    fn atomic_widths_follow_zabha_and_zacas() {
         let amo = |funct5: u32, rs2: u32, width: u32, rd: u32| {
             decode(
                 funct5 << 27 | rs2 << 20 | 11 << 15 | width << 12 | rd << 7 | 0x2f,

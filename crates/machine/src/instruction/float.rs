@@ -3,11 +3,11 @@
 /// RTZ in the `rm` field.
 const TOWARDS_ZERO: u8 = 1;
 
-/// What a floating-point instruction computes, apart from its format.
+/// Floating-point operation, without its format.
 #[allow(missing_docs)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FloatKind {
     Add,
     Subtract,
     Multiply,
@@ -60,44 +60,44 @@ pub enum Kind {
     LessQuiet,
 }
 
-const KINDS: [Kind; 37] = [
-    Kind::Add,
-    Kind::Subtract,
-    Kind::Multiply,
-    Kind::Divide,
-    Kind::SquareRoot,
-    Kind::MultiplyAdd,
-    Kind::MultiplySubtract,
-    Kind::NegatedMultiplySubtract,
-    Kind::NegatedMultiplyAdd,
-    Kind::SignInject,
-    Kind::SignInjectNegated,
-    Kind::SignInjectXor,
-    Kind::Minimum,
-    Kind::Maximum,
-    Kind::LessOrEqual,
-    Kind::Less,
-    Kind::Equal,
-    Kind::ToInt32,
-    Kind::ToUnsigned32,
-    Kind::ToInt64,
-    Kind::ToUnsigned64,
-    Kind::FromInt32,
-    Kind::FromUnsigned32,
-    Kind::FromInt64,
-    Kind::FromUnsigned64,
-    Kind::Convert,
-    Kind::MoveToInteger,
-    Kind::MoveFromInteger,
-    Kind::Classify,
-    Kind::LoadImmediate,
-    Kind::MinimumOrNan,
-    Kind::MaximumOrNan,
-    Kind::Round,
-    Kind::RoundInexact,
-    Kind::ToInt32Modular,
-    Kind::LessOrEqualQuiet,
-    Kind::LessQuiet,
+const KINDS: [FloatKind; 37] = [
+    FloatKind::Add,
+    FloatKind::Subtract,
+    FloatKind::Multiply,
+    FloatKind::Divide,
+    FloatKind::SquareRoot,
+    FloatKind::MultiplyAdd,
+    FloatKind::MultiplySubtract,
+    FloatKind::NegatedMultiplySubtract,
+    FloatKind::NegatedMultiplyAdd,
+    FloatKind::SignInject,
+    FloatKind::SignInjectNegated,
+    FloatKind::SignInjectXor,
+    FloatKind::Minimum,
+    FloatKind::Maximum,
+    FloatKind::LessOrEqual,
+    FloatKind::Less,
+    FloatKind::Equal,
+    FloatKind::ToInt32,
+    FloatKind::ToUnsigned32,
+    FloatKind::ToInt64,
+    FloatKind::ToUnsigned64,
+    FloatKind::FromInt32,
+    FloatKind::FromUnsigned32,
+    FloatKind::FromInt64,
+    FloatKind::FromUnsigned64,
+    FloatKind::Convert,
+    FloatKind::MoveToInteger,
+    FloatKind::MoveFromInteger,
+    FloatKind::Classify,
+    FloatKind::LoadImmediate,
+    FloatKind::MinimumOrNan,
+    FloatKind::MaximumOrNan,
+    FloatKind::Round,
+    FloatKind::RoundInexact,
+    FloatKind::ToInt32Modular,
+    FloatKind::LessOrEqualQuiet,
+    FloatKind::LessQuiet,
 ];
 
 /// A format, numbered as the `fmt` field.
@@ -128,13 +128,13 @@ impl Precision {
 /// A floating-point instruction's operands beyond rd, rs1 and rs2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatOperation {
-    /// What to compute.
-    pub kind: Kind,
+    /// Operation to compute.
+    pub kind: FloatKind,
     /// The format of the operands, or of the result of a conversion.
     pub precision: Precision,
     /// The `rm` field; 7 is DYN. Meaningless where nothing is rounded.
     pub rounding: u8,
-    /// The third source of a fused multiply-add; of [`Kind::Convert`] the source's format.
+    /// The third source of a fused multiply-add; of [`FloatKind::Convert`] the source's format.
     pub rs3: u8,
 }
 
@@ -155,7 +155,7 @@ impl FloatOperation {
             kind: KINDS
                 .get((packed & 0xff) as usize)
                 .copied()
-                .unwrap_or(Kind::Classify),
+                .unwrap_or(FloatKind::Classify),
             precision: Precision::from_encoding((packed >> 8 & 3) as u32)
                 .unwrap_or(Precision::Double),
             rounding: (packed >> 10 & 7) as u8,
@@ -163,54 +163,54 @@ impl FloatOperation {
         }
     }
 
-    /// Whether it is a division or a square root.
+    /// Tests whether it is a division or a square root.
     #[must_use]
     pub const fn divides(self) -> bool {
-        matches!(self.kind, Kind::Divide | Kind::SquareRoot)
+        matches!(self.kind, FloatKind::Divide | FloatKind::SquareRoot)
     }
 
-    /// Whether rd is an integer register.
+    /// Tests whether rd is an integer register.
     #[must_use]
     pub const fn writes_integer(self) -> bool {
         matches!(
             self.kind,
-            Kind::LessOrEqual
-                | Kind::Less
-                | Kind::Equal
-                | Kind::ToInt32
-                | Kind::ToUnsigned32
-                | Kind::ToInt64
-                | Kind::ToUnsigned64
-                | Kind::MoveToInteger
-                | Kind::Classify
-                | Kind::ToInt32Modular
-                | Kind::LessOrEqualQuiet
-                | Kind::LessQuiet
+            FloatKind::LessOrEqual
+                | FloatKind::Less
+                | FloatKind::Equal
+                | FloatKind::ToInt32
+                | FloatKind::ToUnsigned32
+                | FloatKind::ToInt64
+                | FloatKind::ToUnsigned64
+                | FloatKind::MoveToInteger
+                | FloatKind::Classify
+                | FloatKind::ToInt32Modular
+                | FloatKind::LessOrEqualQuiet
+                | FloatKind::LessQuiet
         )
     }
 
-    /// Whether the `rm` field is a rounding mode for this operation.
+    /// Tests whether the `rm` field is a rounding mode for this operation.
     #[must_use]
     pub const fn rounds(self) -> bool {
         !matches!(
             self.kind,
-            Kind::SignInject
-                | Kind::SignInjectNegated
-                | Kind::SignInjectXor
-                | Kind::Minimum
-                | Kind::Maximum
-                | Kind::LessOrEqual
-                | Kind::Less
-                | Kind::Equal
-                | Kind::MoveToInteger
-                | Kind::MoveFromInteger
-                | Kind::Classify
-                | Kind::LoadImmediate
-                | Kind::MinimumOrNan
-                | Kind::MaximumOrNan
-                | Kind::ToInt32Modular
-                | Kind::LessOrEqualQuiet
-                | Kind::LessQuiet
+            FloatKind::SignInject
+                | FloatKind::SignInjectNegated
+                | FloatKind::SignInjectXor
+                | FloatKind::Minimum
+                | FloatKind::Maximum
+                | FloatKind::LessOrEqual
+                | FloatKind::Less
+                | FloatKind::Equal
+                | FloatKind::MoveToInteger
+                | FloatKind::MoveFromInteger
+                | FloatKind::Classify
+                | FloatKind::LoadImmediate
+                | FloatKind::MinimumOrNan
+                | FloatKind::MaximumOrNan
+                | FloatKind::ToInt32Modular
+                | FloatKind::LessOrEqualQuiet
+                | FloatKind::LessQuiet
         )
     }
 }
@@ -223,70 +223,70 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
     let precision = Precision::from_encoding(raw >> 25 & 3)?;
     let mut rs3 = (raw >> 27) as u8;
     let kind = match (raw & 0x7f, raw >> 27) {
-        (0x43, _) => Kind::MultiplyAdd,
-        (0x47, _) => Kind::MultiplySubtract,
-        (0x4b, _) => Kind::NegatedMultiplySubtract,
-        (0x4f, _) => Kind::NegatedMultiplyAdd,
-        (_, 0x00) => Kind::Add,
-        (_, 0x01) => Kind::Subtract,
-        (_, 0x02) => Kind::Multiply,
-        (_, 0x03) => Kind::Divide,
-        (_, 0x0b) if rs2 == 0 => Kind::SquareRoot,
+        (0x43, _) => FloatKind::MultiplyAdd,
+        (0x47, _) => FloatKind::MultiplySubtract,
+        (0x4b, _) => FloatKind::NegatedMultiplySubtract,
+        (0x4f, _) => FloatKind::NegatedMultiplyAdd,
+        (_, 0x00) => FloatKind::Add,
+        (_, 0x01) => FloatKind::Subtract,
+        (_, 0x02) => FloatKind::Multiply,
+        (_, 0x03) => FloatKind::Divide,
+        (_, 0x0b) if rs2 == 0 => FloatKind::SquareRoot,
         (_, 0x04) => match rounding {
-            0 => Kind::SignInject,
-            1 => Kind::SignInjectNegated,
-            2 => Kind::SignInjectXor,
+            0 => FloatKind::SignInject,
+            1 => FloatKind::SignInjectNegated,
+            2 => FloatKind::SignInjectXor,
             _ => return None,
         },
         (_, 0x05) => match rounding {
-            0 => Kind::Minimum,
-            1 => Kind::Maximum,
-            2 => Kind::MinimumOrNan,
-            3 => Kind::MaximumOrNan,
+            0 => FloatKind::Minimum,
+            1 => FloatKind::Maximum,
+            2 => FloatKind::MinimumOrNan,
+            3 => FloatKind::MaximumOrNan,
             _ => return None,
         },
-        (_, 0x08) if rs2 == 4 => Kind::Round,
-        (_, 0x08) if rs2 == 5 => Kind::RoundInexact,
+        (_, 0x08) if rs2 == 4 => FloatKind::Round,
+        (_, 0x08) if rs2 == 5 => FloatKind::RoundInexact,
         (_, 0x08) => {
             let from = Precision::from_encoding(rs2)?;
             if from == precision {
                 return None;
             }
             rs3 = from as u8;
-            Kind::Convert
+            FloatKind::Convert
         }
         (_, 0x14) => match rounding {
-            0 => Kind::LessOrEqual,
-            1 => Kind::Less,
-            2 => Kind::Equal,
-            4 => Kind::LessOrEqualQuiet,
-            5 => Kind::LessQuiet,
+            0 => FloatKind::LessOrEqual,
+            1 => FloatKind::Less,
+            2 => FloatKind::Equal,
+            4 => FloatKind::LessOrEqualQuiet,
+            5 => FloatKind::LessQuiet,
             _ => return None,
         },
         (_, 0x18) => match rs2 {
-            0 => Kind::ToInt32,
-            1 => Kind::ToUnsigned32,
-            2 => Kind::ToInt64,
-            3 => Kind::ToUnsigned64,
+            0 => FloatKind::ToInt32,
+            1 => FloatKind::ToUnsigned32,
+            2 => FloatKind::ToInt64,
+            3 => FloatKind::ToUnsigned64,
             8 if rounding == TOWARDS_ZERO && matches!(precision, Precision::Double) => {
-                Kind::ToInt32Modular
+                FloatKind::ToInt32Modular
             }
             _ => return None,
         },
         (_, 0x1a) => match rs2 {
-            0 => Kind::FromInt32,
-            1 => Kind::FromUnsigned32,
-            2 => Kind::FromInt64,
-            3 => Kind::FromUnsigned64,
+            0 => FloatKind::FromInt32,
+            1 => FloatKind::FromUnsigned32,
+            2 => FloatKind::FromInt64,
+            3 => FloatKind::FromUnsigned64,
             _ => return None,
         },
         (_, 0x1c) if rs2 == 0 => match rounding {
-            0 => Kind::MoveToInteger,
-            1 => Kind::Classify,
+            0 => FloatKind::MoveToInteger,
+            1 => FloatKind::Classify,
             _ => return None,
         },
-        (_, 0x1e) if rs2 == 0 && rounding == 0 => Kind::MoveFromInteger,
-        (_, 0x1e) if rs2 == 1 && rounding == 0 => Kind::LoadImmediate,
+        (_, 0x1e) if rs2 == 0 && rounding == 0 => FloatKind::MoveFromInteger,
+        (_, 0x1e) if rs2 == 1 && rounding == 0 => FloatKind::LoadImmediate,
         _ => return None,
     };
     let operation = FloatOperation {
@@ -325,17 +325,17 @@ mod tests {
     }
 
     #[test]
-    fn instructions_of_zfa_are_those_of_its_encodings() {
+    fn zfa_encodings_decode_as_specified() {
         for (raw, kind) in [
-            (0xf010_0053_u32, Kind::LoadImmediate), // fli.s
-            (0xf210_0053, Kind::LoadImmediate),     // fli.d
-            (0x2a20_2053, Kind::MinimumOrNan),      // fminm.d f0, f0, f2
-            (0x2a20_3053, Kind::MaximumOrNan),
-            (0x4240_f053, Kind::Round), // fround.d, dynamic
-            (0x4250_f053, Kind::RoundInexact),
-            (0xc280_9053, Kind::ToInt32Modular),
-            (0xa220_c053, Kind::LessOrEqualQuiet),
-            (0xa220_d053, Kind::LessQuiet),
+            (0xf010_0053_u32, FloatKind::LoadImmediate), // fli.s
+            (0xf210_0053, FloatKind::LoadImmediate),     // fli.d
+            (0x2a20_2053, FloatKind::MinimumOrNan),      // fminm.d f0, f0, f2
+            (0x2a20_3053, FloatKind::MaximumOrNan),
+            (0x4240_f053, FloatKind::Round), // fround.d, dynamic
+            (0x4250_f053, FloatKind::RoundInexact),
+            (0xc280_9053, FloatKind::ToInt32Modular),
+            (0xa220_c053, FloatKind::LessOrEqualQuiet),
+            (0xa220_d053, FloatKind::LessQuiet),
         ] {
             let decoded = decode_float(raw).map(|operation| operation.kind);
             assert_eq!(decoded, Some(kind), "{raw:#x}");

@@ -7,7 +7,7 @@ mod operation;
 
 pub use compressed::expand;
 pub use decode::decode;
-pub use float::{FloatOperation, Kind as FloatKind, Precision, decode_float};
+pub use float::{FloatKind, FloatOperation, Precision, decode_float};
 pub use operation::Operation;
 
 /// The register index that stands for a discarded result: a decoded write to `x0` goes there.
@@ -33,7 +33,7 @@ pub struct Site {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Instruction {
-    /// What to do.
+    /// Operation.
     pub operation: Operation,
     /// Destination register, [`DISCARD`] for `x0` where it is an integer register.
     pub rd: u8,

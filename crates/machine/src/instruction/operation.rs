@@ -1,6 +1,6 @@
 //! The operations that the execution loop knows.
 
-/// What a decoded instruction does. Names are the specification's, without their dots.
+/// Operation of a decoded instruction. Names are the specification's, without their dots.
 #[allow(missing_docs)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
@@ -165,7 +165,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Whether a block ends with this operation whatever follows.
+    /// Tests whether a block ends with this operation whatever follows.
     #[must_use]
     pub const fn ends_block(self) -> bool {
         matches!(
@@ -182,7 +182,7 @@ impl Operation {
         )
     }
 
-    /// Whether `immediate` is a branch or jump displacement.
+    /// Tests whether `immediate` is a branch or jump displacement.
     #[must_use]
     pub const fn is_relative(self) -> bool {
         matches!(

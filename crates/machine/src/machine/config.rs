@@ -1,4 +1,4 @@
-//! What a computer is made of.
+//! Configuration of a machine.
 
 use crate::base::Clock;
 use crate::base::Paging;
@@ -8,7 +8,7 @@ use crate::memory::RamError;
 use crate::system::Limits;
 use crate::timing::Profile;
 
-/// What a computer is made of.
+/// Configuration of a machine.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Harts, memory, devices, frequencies.

@@ -22,7 +22,7 @@ pub(crate) struct HostInterface {
     from_host: Option<u64>,
     /// Range of the signature.
     pub signature: Option<(u64, u64)>,
-    /// What the program wrote and nobody has taken yet.
+    /// Output of the program that has not been taken yet.
     pub output: Vec<u8>,
 }
 

@@ -44,7 +44,7 @@ pub struct Machine {
     /// Start of the present quantum, in cycles.
     pub(crate) now: u64,
     pub(crate) host: HostInterface,
-    /// What the timing models were made from, in the measured gear.
+    /// Profile of the timing models, in the measured gear.
     pub(crate) profile: Option<Profile>,
     /// The disks that a restored machine still waits for.
     pub(crate) missing_disks: Vec<DiskIdentity>,
@@ -58,7 +58,7 @@ pub struct Machine {
     stall: Option<stuck::Stall>,
     /// How far the harts have come in the present quantum.
     horizons: waiting::Horizons,
-    /// Who listens to what happens.
+    /// Sink of events.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
 
@@ -130,7 +130,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What the reset vector does, without running it.
+    /// Carries out the reset vector without running it.
     fn start(&mut self, boot: Boot) {
         for (hart, id) in self.harts.iter_mut().zip(0_u64..) {
             hart.pc = boot.entry;
@@ -190,7 +190,7 @@ impl Machine {
         )
     }
 
-    /// What the computer is made of.
+    /// Configuration of the machine.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
@@ -251,7 +251,7 @@ impl Machine {
         self.read_memory(begin, end)
     }
 
-    /// Whether a debugger wants instructions to be executed one by one.
+    /// Tests whether a debugger wants instructions to be executed one by one.
     pub(crate) fn is_stepped(&self) -> bool {
         let close = |hart: &Hart| hart.stops.as_ref().is_some_and(|stops| stops.are_close());
         self.harts.iter().any(close)

@@ -186,7 +186,7 @@ impl Machine {
             }
             finish_reserved::<G>(hart, system);
             horizons.note(hart);
-            let signalled = system.devices.any_wires_changed() || system.memory.hits() > hits;
+            let signalled = system.devices.any_irq_changed() || system.memory.hits() > hits;
             while system.devices.take_changed().is_some() {}
             if G::MEASURED && (gave_way || signalled) {
                 // The others come as far as this hart, which then goes on first.
@@ -251,7 +251,7 @@ impl Machine {
         run::<G>(hart, system, latest);
         system.watchful = None;
         finish_reserved::<G>(hart, system);
-        let signalled = system.devices.any_wires_changed() || system.memory.hits() > 0;
+        let signalled = system.devices.any_irq_changed() || system.memory.hits() > 0;
         let latest = if signalled { u64::MAX } else { latest };
         let end = hart.cycles.min(latest).max(self.now + 1);
         for (index, hart) in self.harts.iter_mut().enumerate() {
@@ -266,7 +266,7 @@ impl Machine {
         stop
     }
 
-    /// What there is to do between two quanta.
+    /// Does the work between two quanta.
     fn finish_quantum(&mut self, end: u64) {
         let system = &mut self.system;
         while system.devices.take_changed().is_some() {}
@@ -315,12 +315,12 @@ impl Machine {
                 Wait::Store { .. } if self.system.memory.is_hit(hart.id) => return None,
                 Wait::Store { deadline, .. } => deadline,
             };
-            if self.system.devices.wires(hart.id) != hart.wires {
+            if self.system.devices.irq_levels(hart.id) != hart.irq_levels {
                 return None;
             }
             latest = latest.min(deadline).min(hart.timer_deadline);
         }
-        // Before the next event of a device, which may drive wires, too.
+        // Before the next event of a device, which may drive interrupt levels, too.
         let latest = latest.min(self.system.devices.next_event().0);
         (self.harts.len() > 1).then_some((lone?, latest))
     }
@@ -335,7 +335,7 @@ impl Machine {
                 Wait::Store { .. } if self.system.memory.is_hit(hart.id) => return true,
                 Wait::Store { deadline, .. } => deadline,
             };
-            if self.system.devices.wires(hart.id) != hart.wires {
+            if self.system.devices.irq_levels(hart.id) != hart.irq_levels {
                 return true;
             }
             event = event.min(own).min(hart.timer_deadline);
@@ -362,7 +362,7 @@ impl Machine {
     }
 }
 
-/// Whether a program or a device has asked for the run's end.
+/// Tests whether a program or a device has asked for the run's end.
 fn asked_to_stop(host: &mut HostInterface, system: &mut System) -> Option<Stop> {
     let code = if system.memory.take_host_written() {
         host.serve(&mut system.memory)

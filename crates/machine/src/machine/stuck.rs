@@ -17,7 +17,7 @@ pub(super) struct Stall {
     since: u64,
 }
 
-/// Whether the hart stands at the first instruction of the trap handler of its mode, and that instruction trapped last. The next
+/// Tests whether the hart stands at the first instruction of the trap handler of its mode, and that instruction trapped last. The next
 /// trap there leaves everything as it is.
 fn is_at_own_trap(hart: &Hart) -> bool {
     let csrs = &hart.csrs;
@@ -31,7 +31,7 @@ fn is_at_own_trap(hart: &Hart) -> bool {
 }
 
 impl Machine {
-    /// Whether nothing will ever happen but the same traps again. To be asked after each quantum.
+    /// Tests whether nothing will ever happen but the same traps again. To be asked after each quantum.
     pub(super) fn is_stuck(&mut self) -> bool {
         // An interrupt of a higher mode ends such a loop below M-mode: then none may be on its way.
         let quiet = || self.system.devices.next_event().0 == u64::MAX;
@@ -78,7 +78,7 @@ mod tests {
     };
 
     #[test]
-    fn a_handler_that_traps_at_its_first_instruction_ends_the_run() {
+    fn handlers_that_trap_at_once_end_runs() {
         for harts in [1, 3] {
             let mut machine = empty(harts);
             assert_eq!(machine.run(SECOND), Stop::Stuck, "{harts} harts");

@@ -63,9 +63,9 @@ fn runs(hart: &Hart) -> bool {
 /// have done they did at `signal`.
 pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, u64), end: u64) {
     let begun = hart.cycles;
-    let wires = system.devices.wires(hart.id);
+    let irq_levels = system.devices.irq_levels(hart.id);
     let hit = system.memory.is_hit(hart.id);
-    let changed = wires != hart.wires;
+    let changed = irq_levels != hart.irq_levels;
     if !hit && !changed && next_end(hart).0 >= end {
         hart.cycles = hart.cycles.max(start).max(end);
         if hart.cycles > begun {
@@ -75,11 +75,11 @@ pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, 
     }
     hart.cycles = hart.cycles.max(if hit || changed { signal } else { start });
     if changed {
-        hart.wires = wires;
-        if wires.supervisor_software_edge {
+        hart.irq_levels = irq_levels;
+        if irq_levels.supervisor_software_edge {
             hart.csrs.mip |= crate::csr::field::interrupt::SSI;
             system.devices.acknowledge_software_edge(hart.id);
-            hart.wires.supervisor_software_edge = false;
+            hart.irq_levels.supervisor_software_edge = false;
         }
     }
     let mut expired = None;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Most words: a guest may wait for as many as it likes.
-const MOST: usize = 1 << 16;
+const MAX_WORDS: usize = 1 << 16;
 /// Bytes of the largest word.
 const LARGEST: u64 = 8;
 
@@ -18,7 +18,7 @@ pub struct Observed {
 impl Observed {
     /// Observes a word; `true` if it was not observed yet, and can be.
     pub fn insert(&mut self, physical: u64, size: u64) -> bool {
-        let fits = self.words.len() < MOST && size <= LARGEST;
+        let fits = self.words.len() < MAX_WORDS && size <= LARGEST;
         fits && self.words.insert(physical, size).is_none()
     }
 
@@ -32,7 +32,7 @@ impl Observed {
         }
     }
 
-    /// Whether anything has been stored since it was last asked for.
+    /// Tests whether anything has been stored since it was last asked for.
     pub const fn has_stored(&self) -> bool {
         !self.stored.is_empty()
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_that_overlaps_a_word_is_noted_once() {
+    fn overlapping_stores_are_noted_once() {
         let mut observed = Observed::default();
         assert!(observed.insert(0x1000, 4));
         assert!(!observed.insert(0x1000, 4));

@@ -19,25 +19,25 @@ mod flag {
     pub const OBSERVED: u8 = 8;
 }
 
-/// What a store did besides storing.
+/// Side effects of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreOutcome {
     /// The block of the instruction that stored is no longer what memory holds.
     pub discarded_current: bool,
 }
 
-/// What a device has read or written.
+/// Transfer between a device and RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
     /// Physical address of the first byte.
     pub physical: u64,
     /// Bytes.
     pub length: u64,
-    /// Whether it was written.
+    /// True if it was written.
     pub store: bool,
 }
 
-/// What a checkpoint keeps of memory besides the bytes of RAM.
+/// State of memory in a checkpoint besides the bytes of RAM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SavedMemory {
     code: SavedCode,
@@ -57,7 +57,7 @@ pub struct SavedMemory {
 pub struct PhysicalMemory {
     /// The bytes.
     pub ram: Ram,
-    /// What has been decoded.
+    /// Decoded instructions.
     pub code: CodeCache,
     watches: Watches,
     flags: Vec<u8>,
@@ -65,7 +65,7 @@ pub struct PhysicalMemory {
     host_written: bool,
     /// How many stores devices have made.
     device_stores: u64,
-    /// What devices have read and written since it was last taken, if somebody wants to know.
+    /// Transfers of devices since the last call of the taker, if they are noted.
     transfers: Option<Vec<Transfer>>,
     observed: Observed,
     /// Pages that stores of every hart must stop taking the short way to, in order of notice.
@@ -160,7 +160,7 @@ impl PhysicalMemory {
         watch.hit
     }
 
-    /// Whether a store has hit what the hart watches.
+    /// Tests whether a store has hit what the hart watches.
     #[must_use]
     pub fn is_hit(&self, hart: HartId) -> bool {
         self.watches.is_hit(hart)
@@ -201,7 +201,7 @@ impl PhysicalMemory {
         }
     }
 
-    /// Whether a hart has stored to a word that is listened to.
+    /// Tests whether a hart has stored to a word that is listened to.
     #[inline]
     #[must_use]
     pub const fn has_observed(&self) -> bool {
@@ -213,12 +213,12 @@ impl PhysicalMemory {
         self.observed.take_stored()
     }
 
-    /// Whether the host's word has been stored to since this was last asked.
+    /// Tests whether the host's word has been stored to since this was last asked.
     pub fn take_host_written(&mut self) -> bool {
         std::mem::take(&mut self.host_written)
     }
 
-    /// Whether the host's word has been stored to.
+    /// Tests whether the host's word has been stored to.
     #[inline]
     #[must_use]
     pub const fn host_written(&self) -> bool {
@@ -310,7 +310,7 @@ impl PhysicalMemory {
         outcome
     }
 
-    /// What besides the bytes of RAM a checkpoint keeps.
+    /// State of memory for a checkpoint besides the bytes of RAM.
     #[must_use]
     pub fn save(&self) -> SavedMemory {
         let flags = self.flags.iter().map(|flags| flags & !flag::OBSERVED);

@@ -7,11 +7,11 @@ use crate::base::{HartId, LINE_BYTES, PAGE_BYTES};
 /// One hart that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
-    /// Who waits.
+    /// The waiting hart.
     pub hart: HartId,
     /// Physical address of the reservation set.
     pub line: u64,
-    /// Whether a store has hit it.
+    /// True if a store has hit it.
     pub hit: bool,
 }
 
@@ -38,7 +38,7 @@ impl Watches {
         Some(self.entries.swap_remove(index))
     }
 
-    /// Whether the hart's line has been stored to.
+    /// Tests whether the hart's line has been stored to.
     #[must_use]
     pub fn is_hit(&self, hart: HartId) -> bool {
         self.entries
@@ -52,7 +52,7 @@ impl Watches {
         self.entries.iter().filter(|watch| watch.hit).count()
     }
 
-    /// Whether anyone watches a line of the page.
+    /// Tests whether anyone watches a line of the page.
     #[must_use]
     pub fn any_in_page(&self, page: u64) -> bool {
         self.entries
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_store_that_overlaps_the_line_counts() {
+    fn only_stores_to_the_line_count() {
         let mut watches = Watches::default();
         watches.insert(HartId(3), 0x1040);
         watches.note_store(0x1038, 8);

@@ -15,7 +15,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 /// Traps by their causes; what did not occur is left out.
 pub type Traps = BTreeMap<String, u64>;
 
-/// What was counted while a virtual machine had the hart.
+/// Counts of the time in which a virtual machine had the hart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VirtualReport {
     /// In VS-mode.
@@ -26,7 +26,7 @@ pub struct VirtualReport {
     pub exits: Traps,
 }
 
-/// What one hart has done.
+/// Figures of one hart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HartReport {
     /// mhartid.
@@ -54,12 +54,12 @@ pub struct HartReport {
     pub host_translations: u64,
 }
 
-/// What one virtio device has done.
+/// Figures of one virtio device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceReport {
     /// Number of its slot.
     pub slot: usize,
-    /// What it is.
+    /// Description.
     pub kind: &'static str,
     /// Requests taken.
     pub requests: u64,
@@ -73,14 +73,14 @@ pub struct DeviceReport {
     pub waited_cycles: u64,
 }
 
-/// What the machine has done.
+/// Figures of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Machine time in cycles.
     pub cycles: u64,
     /// Cycles a second.
     pub hertz: u64,
-    /// Whether caches and TLBs were modelled: their counts mean nothing in the fast gear.
+    /// True if caches and TLBs were modelled: their counts mean nothing in the fast gear.
     pub measured: bool,
     /// A hash of all of memory at the end.
     pub memory_hash: String,
@@ -88,7 +88,7 @@ pub struct Report {
     pub harts: Vec<HartReport>,
     /// Device by device.
     pub devices: Vec<DeviceReport>,
-    /// What the names of counts mean.
+    /// Definitions of the names of counts.
     pub definitions: BTreeMap<&'static str, &'static str>,
 }
 

@@ -1,11 +1,11 @@
-//! What has been counted up to a moment, and between two.
+//! Counts up to a moment, and between two.
 
 use super::HartCounts;
 use crate::device::virtio::Statistics;
 use crate::hart::Hart;
 use crate::machine::Machine;
 
-/// What one hart has counted.
+/// Counts of one hart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HartSnapshot {
     /// Its cycles.
@@ -16,7 +16,7 @@ pub struct HartSnapshot {
     pub counts: HartCounts,
 }
 
-/// What the machine has counted up to a moment, or between two. Taking one changes nothing.
+/// Counts of the machine up to a moment, or between two. Taking one changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Machine time in cycles.
@@ -28,7 +28,7 @@ pub struct Snapshot {
 }
 
 impl Machine {
-    /// What has been counted since reset.
+    /// Counts since reset.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let slots = self.system().devices.slots().iter();
@@ -46,7 +46,7 @@ impl Machine {
 }
 
 impl Hart {
-    /// What has been counted since reset, with the present mode's and the present stay's share.
+    /// Counts since reset, with the share of the present mode and the present stay.
     #[must_use]
     pub fn snapshot(&self) -> HartSnapshot {
         // A WRS that may yet trap has not retired for certain: no count ever falls.
@@ -65,7 +65,7 @@ impl Hart {
 }
 
 impl Snapshot {
-    /// What was counted from an earlier moment of the same machine to this one.
+    /// Counts from an earlier moment of the same machine to this one.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let nothing = HartSnapshot::default();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_that_waits_and_may_trap_is_not_counted_yet() {
+    fn waits_that_may_trap_are_not_counted() {
         let mut config = Config::default();
         config.board.memory = 16 << 20;
         let mut machine = Machine::new(config).expect("a machine");

@@ -3,12 +3,12 @@
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
 use crate::base::{LINE_SHIFT, Paging, PmpEntries};
 
-/// What cannot be: key, what is wrong, and what to do about it.
+/// Impossible value: key, fault and remedy.
 pub(super) type Impossible = (String, String, String);
 
 /// Largest cache in bytes, and largest number of entries of a TLB.
 const LARGEST_CACHE: u64 = 1 << 30;
-const MOST_ENTRIES: u64 = 1 << 20;
+const MAX_ENTRIES: u64 = 1 << 20;
 
 fn impossible(key: &str, message: impl Into<String>, remedy: &str) -> Impossible {
     (key.to_owned(), message.into(), remedy.to_owned())
@@ -45,7 +45,7 @@ fn cache(key: &str, cache: CacheProfile) -> Result<(), Impossible> {
 
 fn tlb(key: &str, tlb: TlbProfile) -> Result<(), Impossible> {
     let entries = u64::from(tlb.entries);
-    if entries > MOST_ENTRIES || tlb.large > 255 {
+    if entries > MAX_ENTRIES || tlb.large > 255 {
         let message = format!("{entries} entries and {} large ones", tlb.large);
         return Err(impossible(key, message, "use fewer"));
     }
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused_by_key() {
+    fn contradictions_are_refused_by_key() {
         type Change = fn(&mut Profile);
         let changes: [(Change, &str); 13] = [
             (|p| p.l1i.ways = 0, "l1i: sets of 0"),

@@ -1,8 +1,8 @@
 //! The keys of a profile: what each means, in which unit, and what it can be.
 
-/// What a key's value is.
+/// Type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A whole number from one bound to the other.
     Number(u64, u64),
     /// A list of whole numbers.
@@ -18,11 +18,11 @@ pub struct Field {
     pub table: &'static str,
     /// Its name there.
     pub name: &'static str,
-    /// What it can be.
-    pub kind: Kind,
+    /// Type of the value.
+    pub kind: ValueKind,
     /// The unit of a number.
     pub unit: &'static str,
-    /// What it says.
+    /// Description of the key.
     pub about: &'static str,
     /// Which profiles have it.
     pub need: Need,
@@ -50,10 +50,10 @@ impl Field {
     }
 }
 
-type Row = (&'static str, Kind, &'static str, &'static str);
+type Row = (&'static str, ValueKind, &'static str, &'static str);
 
 /// Most cycles that anything may cost: far beyond use, and far from where sums overflow.
-const MOST_CYCLES: u64 = 1_000_000_000;
+const MAX_CYCLES: u64 = 1_000_000_000;
 /// Longest time that anything may take: an hour in nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
 
@@ -63,11 +63,11 @@ const fn number(
     unit: &'static str,
     about: &'static str,
 ) -> Row {
-    (name, Kind::Number(least, most), unit, about)
+    (name, ValueKind::Number(least, most), unit, about)
 }
 
 const fn cycles(name: &'static str, about: &'static str) -> Row {
-    number(name, (0, MOST_CYCLES), "cycles", about)
+    number(name, (0, MAX_CYCLES), "cycles", about)
 }
 
 const fn time(name: &'static str, about: &'static str) -> Row {
@@ -75,7 +75,7 @@ const fn time(name: &'static str, about: &'static str) -> Row {
 }
 
 const fn flag(name: &'static str, about: &'static str) -> Row {
-    (name, Kind::Flag, "", about)
+    (name, ValueKind::Flag, "", about)
 }
 
 const MACHINE: &[Row] = &[
@@ -243,7 +243,7 @@ const SERVICE: &[Row] = &[
     time("fixed_nanoseconds", "service time of any request"),
     number(
         "picoseconds_per_byte",
-        (0, MOST_CYCLES),
+        (0, MAX_CYCLES),
         "ps/byte",
         "service time of its data",
     ),
@@ -269,7 +269,12 @@ const CHANCE: &[Row] = &[
         "per million",
         "requests struck, drawn from the seed",
     ),
-    ("at", Kind::Numbers, "", "requests struck, by number from 0"),
+    (
+        "at",
+        ValueKind::Numbers,
+        "",
+        "requests struck, by number from 0",
+    ),
 ];
 const LATE: &[Row] = &[time("late_nanoseconds", "how late a late interrupt is")];
 const LATENCY: &[Row] = &[time("latency_nanoseconds", "way through the switch")];

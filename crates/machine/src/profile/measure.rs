@@ -13,7 +13,7 @@ const HANDLER: f64 = 4.0;
 /// Ways of a TLB that has more entries than a set can have, where the base profile's is fully associative.
 const LARGE_TLB_WAYS: u16 = 4;
 
-/// What was measured.
+/// Measured values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measurements {
     /// Names, sizes and cycles, in the order of the lines.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_without_a_second_level_tlb_has_none_because_its_walks_have_levels() {
+    fn walk_levels_make_no_second_level_tlb() {
         let mut base = Profile::default();
         let keys = |base: &Profile| {
             let found = with_reach(32).found(base);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tlb_larger_than_a_set_can_be_makes_a_profile() {
+    fn large_measured_tlbs_make_a_profile() {
         let k3 = Profile::named("k3-class").expect("ships");
         for entries in [64, 512] {
             let board = with_reach(entries).apply(&k3).expect("a board");

@@ -1,4 +1,4 @@
-//! What is wrong with a profile's text, all of it, with the lines.
+//! All mistakes in a profile's text, with their lines.
 
 use core::fmt;
 use core::ops::Range;
@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Profile;
-use super::field::{Field, Kind, Need, fields};
+use super::field::{Field, Need, ValueKind, fields};
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -20,9 +20,9 @@ pub struct Mistake {
     pub key: String,
     /// The value as it is written.
     pub value: Option<String>,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -187,24 +187,24 @@ impl Reader<'_> {
 
     fn value(&mut self, field: &Field, key: &str, value: &Spanned<DeValue<'_>>) {
         let good = match (field.kind, value.get_ref()) {
-            (Kind::Number(from, to), value) => {
+            (ValueKind::Number(from, to), value) => {
                 number(value).is_some_and(|number| (from..=to).contains(&number))
             }
-            (Kind::Flag, value) => matches!(value, DeValue::Boolean(_)),
-            (Kind::Numbers, DeValue::Array(items)) => {
+            (ValueKind::Flag, value) => matches!(value, DeValue::Boolean(_)),
+            (ValueKind::Numbers, DeValue::Array(items)) => {
                 items.iter().all(|item| number(item.get_ref()).is_some())
             }
-            (Kind::Numbers, _) => false,
+            (ValueKind::Numbers, _) => false,
         };
         if good {
             return;
         }
         let remedy = match field.kind {
-            Kind::Number(from, to) => {
+            ValueKind::Number(from, to) => {
                 format!("use a whole number from {from} to {to} ({})", field.unit)
             }
-            Kind::Flag => "use true or false".to_owned(),
-            Kind::Numbers => "use a list of whole numbers, such as [0, 7]".to_owned(),
+            ValueKind::Flag => "use true or false".to_owned(),
+            ValueKind::Numbers => "use a list of whole numbers, such as [0, 7]".to_owned(),
         };
         let message = format!("this cannot be ({})", field.about);
         self.report(value.span(), key, true, message, remedy);
@@ -227,20 +227,20 @@ impl Reader<'_> {
             }
             let span = table.map_or(0..0, |(_, span)| span.clone());
             let remedy = match field.kind {
-                Kind::Number(from, to) => {
+                ValueKind::Number(from, to) => {
                     format!(
                         "add it: a whole number from {from} to {to} ({})",
                         field.unit
                     )
                 }
-                Kind::Numbers | Kind::Flag => "add it".to_owned(),
+                ValueKind::Numbers | ValueKind::Flag => "add it".to_owned(),
             };
             let message = format!("this is missing ({})", field.about);
             self.report(span, &key, false, message, remedy);
         }
     }
 
-    /// What values say together.
+    /// Compares values with each other.
     fn compare(&mut self, profile: &Profile) {
         for (key, message, remedy) in profile.impossible() {
             let span = self.place(&key);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line_and_a_remedy() {
+    fn mistakes_name_their_line_and_remedy() {
         let text = GOOD
             .replace("guest_files = 7", "guest_files = 64")
             .replace(

@@ -9,7 +9,7 @@ mod service;
 mod structures;
 
 pub use costs::Costs;
-pub use field::{Field, Kind, Need, fields};
+pub use field::{Field, Need, ValueKind, fields};
 pub use measure::{Found, MeasureError, Measurements};
 pub use mistake::{Mistake, Mistakes};
 pub use service::{Chance, Faults, Service};
@@ -35,7 +35,7 @@ pub struct Profile {
     pub timebase: u64,
     /// Guest interrupt files a hart, 0 to 63.
     pub guest_files: u8,
-    /// Whether the harts can set A and D bits of page tables themselves (Svadu; menvcfg.ADUE can
+    /// True if the harts can set A and D bits of page tables themselves (Svadu; menvcfg.ADUE can
     /// be set), or never do (Svade).
     pub svadu: bool,
     /// Bits of virtual addresses in the widest scheme that the harts have: 39, 48 or 57; 48 if left
@@ -54,12 +54,12 @@ pub struct Profile {
     pub wrs_nto_limit: u64,
     /// Cycles that WRS.STO waits.
     pub wrs_sto_limit: u64,
-    /// Whether FENCE.I empties the first-level instruction cache.
+    /// True if FENCE.I empties the first-level instruction cache.
     pub fence_i_clears: bool,
-    /// Whether misaligned loads and stores trap in the measured gear, so that firmware carries them out.
+    /// True if misaligned loads and stores trap in the measured gear, so that firmware carries them out.
     #[serde(default)]
     pub misaligned_traps: bool,
-    /// Whether a miss of the first-level data cache brings the next line of the page as well.
+    /// True if a miss of the first-level data cache brings the next line of the page as well.
     #[serde(default)]
     pub prefetch_next_line: bool,
     /// First-level instruction cache, a hart's own.
@@ -85,7 +85,7 @@ pub struct Profile {
     /// The same of the G-stage.
     #[serde(default)]
     pub guest_walk_cache: Option<TlbProfile>,
-    /// What fences spare of what they need not remove: everything unless it says otherwise.
+    /// Entries that fences spare although they may remove them: everything unless it says otherwise.
     #[serde(default)]
     pub fences: FenceRules,
     /// Costs in cycles.
@@ -112,7 +112,7 @@ pub enum ProfileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the host says.
+        /// Error of the host.
         reason: String,
     },
     /// Mistakes in its text.
@@ -134,9 +134,9 @@ pub enum ProfileError {
     Impossible {
         /// The key.
         key: String,
-        /// What is wrong.
+        /// Description of the fault.
         message: String,
-        /// What to do about it.
+        /// Remedy.
         remedy: String,
     },
 }
@@ -272,12 +272,12 @@ impl Default for Profile {
 
 /// All, where a profile does not say.
 fn vmid_bits() -> u8 {
-    VmidBits::MOST
+    VmidBits::MAX
 }
 
 /// As few as there can be, where a profile does not say.
 fn pmp_entries() -> u8 {
-    PmpEntries::FEW
+    PmpEntries::MIN
 }
 
 /// Sv48, where a profile does not say.

@@ -52,7 +52,7 @@ impl Chance {
     }
 }
 
-/// What goes wrong on purpose.
+/// Injected faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {

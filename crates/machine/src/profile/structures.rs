@@ -66,7 +66,7 @@ pub struct TlbProfile {
     /// `any_size`, a large page takes an entry for each 4 KiB of it that is used.
     #[serde(default)]
     pub large: u16,
-    /// Whether the entries take pages of every size; they must be fully associative then.
+    /// True if the entries take pages of every size; they must be fully associative then.
     #[serde(default)]
     pub any_size: bool,
 }
@@ -92,7 +92,7 @@ impl TlbProfile {
     }
 }
 
-/// What a kind of fence looks at: what it does not look at it does not spare.
+/// Operands that a fence honours; it removes entries whatever the others say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Honours {
@@ -139,7 +139,7 @@ pub struct FenceRules {
 pub struct DiskProfile {
     /// Service times.
     pub service: Service,
-    /// What goes wrong on purpose.
+    /// Injected faults.
     pub faults: Faults,
 }
 
@@ -159,6 +159,6 @@ pub struct NetworkProfile {
     pub latency_nanoseconds: u64,
     /// Service times of a card's line.
     pub service: Service,
-    /// What goes wrong on purpose.
+    /// Injected faults.
     pub faults: Faults,
 }

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_not_zero_are_found_however_they_were_written() {
+    fn nonzero_pages_are_found_however_written() {
         let mut ram = Ram::new(0x8000_0000, 0x8000).expect("eight pages");
         ram.write(0x8000_0ffc, u64::MAX).expect("inside");
         ram.write(0x8000_3000, 0_u64).expect("inside");

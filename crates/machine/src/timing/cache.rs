@@ -14,7 +14,7 @@ const EXCLUSIVE: u64 = 1 << 63;
 pub struct Found {
     /// Where; until the line goes.
     pub position: usize,
-    /// Whether no other hart's cache holds it.
+    /// True if no other hart's cache holds it.
     pub exclusive: bool,
 }
 
@@ -41,7 +41,7 @@ impl Cache {
         }
     }
 
-    /// Whether it is of this size, and whole.
+    /// Tests whether it is of this size, and whole.
     #[must_use]
     pub fn is_of(&self, geometry: Geometry) -> bool {
         self.geometry == geometry
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_line_of_a_full_set_goes() {
+    fn full_sets_replace_their_oldest_line() {
         let mut cache = Cache::new(Geometry { sets: 2, ways: 2 });
         assert_eq!(cache.insert(0).1, None);
         assert_eq!(cache.insert(2).1, None);

@@ -10,7 +10,7 @@ use crate::count::Event;
 /// An access to charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
-    /// What kind it is of.
+    /// Kind of access.
     pub access: Access,
     /// The address that the program gave.
     pub address: u64,
@@ -18,22 +18,22 @@ pub struct Charge {
     pub physical: u64,
     /// The address space.
     pub space: Space,
-    /// Whether page tables take part at all.
+    /// True if page tables take part at all.
     pub translated: bool,
     /// How the filter of pages is to know the page, if it is to.
     pub name: Option<PageName>,
-    /// Whether other address spaces know their pages by the same names.
+    /// True if other address spaces know their pages by the same names.
     pub shared: bool,
 }
 
 impl Charge {
-    /// Whether it is a fetch.
+    /// Tests whether it is a fetch.
     #[must_use]
     pub const fn is_fetch(self) -> bool {
         matches!(self.access, Access::Fetch)
     }
 
-    /// Whether it is a store.
+    /// Tests whether it is a store.
     #[must_use]
     pub const fn is_store(self) -> bool {
         matches!(self.access, Access::Store)
@@ -47,7 +47,7 @@ impl Charge {
         self.physical >> LINE_SHIFT
     }
 
-    /// What a miss of the first-level TLB counts as.
+    /// Event of a miss of the first-level TLB.
     pub(super) const fn tlb_miss(self) -> Event {
         match self.access {
             Access::Fetch => Event::FetchTlbMisses,
@@ -57,12 +57,12 @@ impl Charge {
     }
 }
 
-/// What a page-table walk found and read.
+/// Result of a page-table walk, with the entries that it read.
 #[derive(Debug, Clone, Copy)]
 pub struct Walked<'a> {
     /// log2 of the bytes that both stages map together.
     pub shift: u32,
-    /// Whether the first stage's mapping is global.
+    /// True if the first stage's mapping is global.
     pub global: bool,
     /// The guest physical address that the first stage gives.
     pub guest_physical: u64,

@@ -59,7 +59,7 @@ impl PageFilter {
         (tag >> PAGE_SHIFT) as usize & (PAGE_PLACES - 1)
     }
 
-    /// Whether the page is certainly in the TLB.
+    /// Tests whether the page is certainly in the TLB.
     #[inline(always)]
     pub fn vouches(&self, page: PageName) -> bool {
         self.tags[Self::index(page.tag)] == page.tag && self.epoch == page.epoch
@@ -127,7 +127,7 @@ impl Default for LineFilter {
 }
 
 impl LineFilter {
-    /// What stands in a place without a line: the number of one that has its place elsewhere.
+    /// Mark of a place without a line: the number of one that has its place elsewhere.
     const fn nothing(index: usize) -> u32 {
         !(index as u32)
     }
@@ -142,7 +142,7 @@ impl LineFilter {
         line as usize & (LINE_PLACES - 1)
     }
 
-    /// Whether the line is certainly in the cache.
+    /// Tests whether the line is certainly in the cache.
     #[inline(always)]
     pub fn vouches(&self, line: u64) -> bool {
         self.lines[Self::index(line)] == line as u32

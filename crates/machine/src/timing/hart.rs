@@ -8,7 +8,7 @@ use super::{Cache, Charge, FenceRules, Honours, Profile, Space};
 use crate::base::PAGE_SHIFT;
 use crate::base::{Access, Fence, VirtualFence};
 
-/// Who serves an access at the first level.
+/// Entry that serves an access at the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
     /// No TLB has to: nothing is translated.
@@ -19,7 +19,7 @@ pub(super) enum Server {
     Nobody,
 }
 
-/// What walks keep besides translations.
+/// Caches of walks besides translations.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct WalkCaches {
     /// Entries of S- and VS-stage tables that lead to tables, by their physical addresses.
@@ -103,7 +103,7 @@ impl HartTiming {
         }
     }
 
-    /// Whether the models can be those of a profile.
+    /// Tests whether the models can be those of a profile.
     pub(super) fn belongs_to(&self, profile: &Profile) -> bool {
         let second = match (&self.second_tlb, profile.l2tlb) {
             (Some(tlb), Some(size)) => tlb.is_of(size),
@@ -118,7 +118,7 @@ impl HartTiming {
             && self.walks.belongs_to(profile)
     }
 
-    /// Who serves an access at the first level.
+    /// Entry that serves an access at the first level.
     pub(super) fn server(&mut self, charge: Charge) -> Server {
         if !charge.translated {
             return Server::Untranslated;
@@ -132,7 +132,7 @@ impl HartTiming {
             .map_or(Server::Nobody, Server::Slot)
     }
 
-    /// Whether there is a second-level TLB.
+    /// Tests whether there is a second-level TLB.
     pub(super) const fn has_second_tlb(&self) -> bool {
         self.second_tlb.is_some()
     }
@@ -191,7 +191,7 @@ impl HartTiming {
         }
     }
 
-    /// Whether the entry in a slot, which has just served an access, serves no other address space.
+    /// Tests whether the entry in a slot, which has just served an access, serves no other address space.
     fn is_local(&self, charge: Charge, slot: Option<usize>) -> bool {
         let tlb = if charge.is_fetch() {
             &self.instruction_tlb
@@ -202,19 +202,19 @@ impl HartTiming {
             .is_some_and(|entry| !entry.global)
     }
 
-    /// Whether a load of a physical line by a page certainly costs nothing extra.
+    /// Tests whether a load of a physical line by a page certainly costs nothing extra.
     #[inline(always)]
     pub(super) fn load_is_free(&self, page: PageName, line: u64) -> bool {
         self.loads.vouches(line) && self.data_pages.vouches(page)
     }
 
-    /// Whether a store to a physical line by a page certainly costs nothing extra.
+    /// Tests whether a store to a physical line by a page certainly costs nothing extra.
     #[inline(always)]
     pub(super) fn store_is_free(&self, page: PageName, line: u64) -> bool {
         self.stores.vouches(line) && self.data_pages.vouches(page)
     }
 
-    /// Whether a fetch from a physical line by a page certainly costs nothing extra.
+    /// Tests whether a fetch from a physical line by a page certainly costs nothing extra.
     #[inline(always)]
     pub(super) fn fetch_is_free(&self, page: PageName, line: u64) -> bool {
         self.fetches.vouches(line) && self.code_pages.vouches(page)

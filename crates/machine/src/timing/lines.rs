@@ -62,7 +62,7 @@ impl Presence {
 }
 
 impl Timing {
-    /// Whether an access to a line takes part in what other harts' data caches have: a store to a line that
+    /// Tests whether an access to a line takes part in what other harts' data caches have: a store to a line that
     /// another may have, or a load of a line that another may have changed.
     pub(super) fn crosses(&self, id: HartId, line: u64, store: bool) -> bool {
         let own = self

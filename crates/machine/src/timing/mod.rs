@@ -1,4 +1,4 @@
-//! What instructions cost in the measured gear: TLBs, caches, walks, and single instructions.
+//! Costs of instructions in the measured gear: TLBs, caches, walks, and single instructions.
 //!
 //! The models know nothing of values: they are told where accesses go and answer with cycles.
 //! Replacement is round robin everywhere, so that a hit changes nothing in a model; that is why a
@@ -19,9 +19,9 @@ mod exact;
 mod tests;
 
 pub use crate::profile::{
-    CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, Kind,
-    MeasureError, Measurements, Mistake, Mistakes, NAMES, Need, NetworkProfile, Profile,
-    ProfileError, TlbProfile, UartProfile, fields,
+    CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, MeasureError,
+    Measurements, Mistake, Mistakes, NAMES, Need, NetworkProfile, Profile, ProfileError,
+    TlbProfile, UartProfile, ValueKind, fields,
 };
 pub use cache::Cache;
 pub use charge::{Charge, Walked};
@@ -50,7 +50,7 @@ pub struct Timing {
     pub costs: Costs,
     fences: FenceRules,
     fence_i_clears: bool,
-    /// Whether misaligned loads and stores trap.
+    /// True if misaligned loads and stores trap.
     pub misaligned_traps: bool,
     prefetch: bool,
     /// The hart's time at the access that is charged for.
@@ -60,7 +60,7 @@ pub struct Timing {
     harts: Vec<HartTiming>,
     shared: Option<Cache>,
     presence: Presence,
-    /// Whether the filters are asked: without them everything is slower, and the same.
+    /// True if the filters are asked: without them everything is slower, and the same.
     #[serde(skip, default = "filtered")]
     filtered: bool,
 }
@@ -96,7 +96,7 @@ impl Timing {
         }
     }
 
-    /// Whether the filters vouch for a load of this physical line by a page: it costs nothing extra.
+    /// Tests whether the filters vouch for a load of this physical line by a page: it costs nothing extra.
     #[inline(always)]
     #[must_use]
     pub fn load_is_free(&self, hart: HartId, page: PageName, line: u64) -> bool {
@@ -104,7 +104,7 @@ impl Timing {
         hart.is_some_and(|hart| hart.load_is_free(page, line))
     }
 
-    /// Whether the filters vouch for a store to this physical line by a page.
+    /// Tests whether the filters vouch for a store to this physical line by a page.
     #[inline(always)]
     #[must_use]
     pub fn store_is_free(&self, hart: HartId, page: PageName, line: u64) -> bool {
@@ -112,13 +112,13 @@ impl Timing {
         hart.is_some_and(|hart| hart.store_is_free(page, line))
     }
 
-    /// Whether a load of, or a store to, a physical address takes part in what other harts' caches have.
+    /// Tests whether a load of, or a store to, a physical address takes part in what other harts' caches have.
     #[must_use]
     pub fn is_shared_access(&self, hart: HartId, physical: u64, store: bool) -> bool {
         self.crosses(hart, physical >> LINE_SHIFT, store)
     }
 
-    /// Whether the filters vouch for a fetch from this physical line by a page.
+    /// Tests whether the filters vouch for a fetch from this physical line by a page.
     #[inline(always)]
     #[must_use]
     pub fn fetch_is_free(&self, hart: HartId, page: PageName, line: u64) -> bool {
@@ -134,7 +134,7 @@ impl Timing {
             .map_or(FilterTables::NONE, |hart| hart.tables(epoch))
     }
 
-    /// Whether the models can be those of a profile and a number of harts.
+    /// Tests whether the models can be those of a profile and a number of harts.
     #[must_use]
     pub fn belongs_to(&self, profile: &Profile, harts: usize) -> bool {
         self.costs == profile.costs

@@ -13,7 +13,7 @@ impl RoundRobin {
         Self(vec![0; sets])
     }
 
-    /// Whether there are so many sets.
+    /// Tests whether there are so many sets.
     pub fn is_of(&self, sets: usize) -> bool {
         self.0.len() == sets
     }

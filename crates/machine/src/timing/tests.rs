@@ -95,7 +95,7 @@ impl Bench {
 }
 
 #[test]
-fn a_name_of_all_address_spaces_vouches_for_global_entries_alone() {
+fn shared_names_vouch_for_global_entries_alone() {
     for global in [false, true] {
         let mut bench = Bench::new(&Profile::default(), 1);
         let charge = Charge {
@@ -120,7 +120,7 @@ fn a_name_of_all_address_spaces_vouches_for_global_entries_alone() {
 }
 
 #[test]
-fn a_second_access_to_a_line_is_free_until_another_hart_stores_to_it() {
+fn lines_are_free_until_another_hart_stores() {
     let mut bench = Bench::new(&Profile::default(), 2);
     let costs = bench.timing.costs;
     // A hart's first access to the page begins a walk, after a look-up in the second-level TLB.
@@ -224,7 +224,7 @@ fn two_dimensions() -> Vec<Reference> {
 }
 
 #[test]
-fn a_walk_in_two_dimensions_is_charged_reference_by_reference() {
+fn nested_walks_are_charged_by_reference() {
     let mut profile = Profile::default();
     (
         profile.guest_tlb,
@@ -249,7 +249,7 @@ fn a_walk_in_two_dimensions_is_charged_reference_by_reference() {
 }
 
 #[test]
-fn walk_caches_save_what_leads_to_tables_and_guest_pages() {
+fn walk_caches_save_tables_and_guest_pages() {
     let references = two_dimensions();
     let fence = Fence::Virtual {
         by: VirtualFence::Sfence,
@@ -460,7 +460,7 @@ fn coarse_fences_remove_more() {
 }
 
 #[test]
-fn a_fence_of_instructions_empties_the_cache_if_the_profile_says_so() {
+fn fence_i_empties_the_cache_by_profile() {
     for clears in [true, false] {
         let profile = Profile {
             fence_i_clears: clears,

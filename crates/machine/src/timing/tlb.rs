@@ -26,7 +26,7 @@ pub struct Entry {
     pub page: u64,
     /// log2 of the bytes; zero for a place without an entry.
     shift: u8,
-    /// Whether it holds in every address space of its virtual machine, or of the host.
+    /// True if it holds in every address space of its virtual machine, or of the host.
     pub global: bool,
     /// The address space that it was made in.
     pub space: Space,
@@ -69,7 +69,7 @@ impl Entry {
         Self { guest_page, ..self }
     }
 
-    /// Whether it leads to a guest page.
+    /// Tests whether it leads to a guest page.
     #[must_use]
     pub const fn leads_to(&self, guest_page: u64) -> bool {
         guest_page.wrapping_sub(self.guest_page) < self.pages()
@@ -81,7 +81,7 @@ impl Entry {
         1 << (self.shift - PAGE_SHIFT as u8)
     }
 
-    /// Whether it covers a page.
+    /// Tests whether it covers a page.
     #[must_use]
     pub const fn covers(&self, page: u64) -> bool {
         page.wrapping_sub(self.page) < self.pages()
@@ -177,7 +177,7 @@ pub struct Tlb {
     pages: Array,
     /// Entries for large pages, where they have places of their own.
     large: Option<Array>,
-    /// Whether `pages` takes entries of every size.
+    /// True if `pages` takes entries of every size.
     any_size: bool,
     /// For the low bits of a page's number the slot of the entry that served such a page last, to look
     /// there first.
@@ -197,7 +197,7 @@ impl Tlb {
         }
     }
 
-    /// Whether it is what a profile describes, and whole.
+    /// Tests whether it is what a profile describes, and whole.
     #[must_use]
     pub fn is_of(&self, profile: TlbProfile) -> bool {
         self.any_size == profile.any_size
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_serves_its_own_space_only_unless_it_is_global() {
+    fn entries_serve_their_space_unless_global() {
         let mut tlb = tlb(0, false);
         tlb.insert(7, Entry::new(7, 12, false, guest(3, 5)));
         assert!(tlb.find(7, guest(3, 5)).is_some());
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_page_takes_one_entry_or_many() {
+    fn large_pages_take_one_entry_or_many() {
         for (mut tlb, reaches) in [
             (tlb(1, false), true),
             (tlb(0, true), true),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_entry_goes_and_an_empty_place_is_taken_first() {
+    fn empty_places_are_taken_before_the_oldest() {
         let mut tlb = tlb(0, false);
         for page in 0..4 {
             assert_eq!(tlb.insert(page, Entry::new(page, 12, false, HOST)).1, None);

@@ -1,4 +1,4 @@
-//! What page-table walks cost: reference by reference, in two dimensions.
+//! Costs of page-table walks: reference by reference, in two dimensions.
 
 use super::{Cache, Charge, Entry, LINE_SHIFT, Space, Timing, Walked};
 use crate::base::HartId;
@@ -9,7 +9,7 @@ use crate::count::{Event, EventCounts};
 /// log2 of the bytes of a page-table entry.
 const ENTRY_SHIFT: u32 = 3;
 
-/// Whether a cache of entries that lead to tables has one; if not, takes it in.
+/// Tests whether a cache of entries that lead to tables has one; if not, takes it in.
 fn knows(cache: &mut Option<Cache>, reference: Reference) -> bool {
     let Some(cache) = cache else { return false };
     if reference.leaf {

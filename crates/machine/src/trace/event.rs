@@ -1,4 +1,4 @@
-//! What can happen.
+//! Events.
 
 use crate::base::Fence;
 use crate::base::{Exception, Mode};
@@ -23,7 +23,7 @@ pub struct Event {
     pub cycles: u64,
     /// How many instructions the hart has retired since reset; 0 in the devices.
     pub retired: u64,
-    /// What.
+    /// Contents.
     pub happening: Happening,
 }
 
@@ -38,7 +38,7 @@ pub enum WaitEnd {
     Time,
 }
 
-/// What happens.
+/// Contents of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
     /// A hart is in this mode: how a trace begins.
@@ -89,7 +89,7 @@ pub enum Happening {
     },
     /// A fence of translations.
     Fence {
-        /// What it covers.
+        /// Range of the fence.
         fence: Fence,
         /// The mode it is executed in.
         mode: Mode,
@@ -125,16 +125,16 @@ pub enum Happening {
         /// Physical address of the word that it looks at, where its code tells.
         physical: Option<u64>,
     },
-    /// What a word holds that a hart has waited for since somebody listens: when it does so first, and from then on
+    /// Value of a word that a hart has waited for since a sink was set: at its first wait, and from then on
     /// after each store to it by a hart.
     Word {
         /// The mode that waits or stores.
         mode: Mode,
         /// The word's physical address.
         physical: u64,
-        /// What it holds.
+        /// Value of the word.
         value: u64,
-        /// Whether it was just stored to.
+        /// True if it was just stored to.
         stored: bool,
     },
     /// A wait ends.
@@ -151,7 +151,7 @@ pub enum Happening {
     },
     /// A message-signalled interrupt arrives at an interrupt file, from the APLIC or from a hart.
     Message {
-        /// Whose file.
+        /// Hart of the file.
         hart: HartId,
         /// Which of its files.
         file: InterruptFile,

@@ -1,4 +1,4 @@
-//! Who holds which lock: told from what becomes of the words that vCPUs have waited for.
+//! Holders of locks, inferred from the words that vCPUs have waited for.
 //!
 //! Two kinds of lock can be told from the stores to their word alone:
 //!
@@ -20,7 +20,7 @@ pub type Vmid = u16;
 pub struct Hold {
     /// The lock's word, a physical address.
     pub word: u64,
-    /// Who.
+    /// The holder.
     pub holder: Vmid,
     /// From when, in nanoseconds.
     pub start: u64,
@@ -40,9 +40,9 @@ struct Lock {
     holder: Option<(Vmid, u64)>,
     /// It is a ticket lock.
     tickets_drawn: bool,
-    /// Who drew which ticket.
+    /// Tickets and the VMs that drew them.
     tickets: BTreeMap<u16, Vmid>,
-    /// Who waits.
+    /// The waiting hart.
     waiting: BTreeMap<Vmid, ()>,
     most: usize,
 }
@@ -55,7 +55,7 @@ pub struct Locks {
     contended: u64,
 }
 
-/// Whose turn it is at a word.
+/// Turn at a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// The word is no lock, as far as its stores tell.
@@ -68,7 +68,7 @@ pub enum Turn {
     Of(Vmid, u64),
 }
 
-/// What a store to a word means.
+/// Meaning of a store to a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     /// A ticket was drawn; whose turn it is.
@@ -83,11 +83,11 @@ enum Change {
     Other,
 }
 
-/// What is added to a ticket lock's word to draw a ticket.
+/// Increment of a ticket lock's word that draws a ticket.
 pub const TICKET: u64 = 1 << 16;
 
 /// Most tickets that can be drawn and not served: there are no more harts or vCPUs.
-const MOST_TICKETS: u16 = 1024;
+const MAX_TICKETS: u16 = 1024;
 
 /// The two halves of a ticket lock: the next ticket and whose turn it is.
 const fn halves(value: u64) -> (u16, u16) {
@@ -99,10 +99,10 @@ fn change(old: u64, new: u64) -> Change {
     let word = old <= u64::from(u32::MAX) && new <= u64::from(u32::MAX);
     // A counter must not be taken for a lock: nobody can be served whose ticket has not been drawn.
     let drawn = next.wrapping_sub(turn);
-    if word && drawn < MOST_TICKETS && turn == turn_now && next.wrapping_add(1) == next_now {
+    if word && drawn < MAX_TICKETS && turn == turn_now && next.wrapping_add(1) == next_now {
         Change::Drawn { ticket: next, turn }
     } else if word
-        && (1..=MOST_TICKETS).contains(&drawn)
+        && (1..=MAX_TICKETS).contains(&drawn)
         && next == next_now
         && turn.wrapping_add(1) == turn_now
     {
@@ -139,12 +139,12 @@ impl Locks {
         }
     }
 
-    /// Who holds the lock now, as far as that is known.
+    /// Holder of the lock, as far as it is known.
     pub fn holder(&self, word: u64) -> Option<Vmid> {
         Some(self.locks.get(&word)?.holder?.0)
     }
 
-    /// Whose turn it is now.
+    /// Present turn.
     pub fn turn(&self, word: u64) -> Turn {
         let Some(lock) = self.locks.get(&word) else {
             return Turn::Unknown;
@@ -238,9 +238,9 @@ impl Locks {
 }
 
 /// Most locks that are followed: software may ask for as many as it likes.
-const MOST_LOCKS: usize = 4096;
+const MAX_LOCKS: usize = 4096;
 
-/// Who holds which of the locks that harts have asked for (docs/extensions.md, `xpartitaholder`).
+/// Holders of the locks that harts have asked for (docs/extensions.md, `xpartitaholder`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holders {
     locks: Locks,
@@ -254,7 +254,7 @@ impl Holders {
 
     /// Follows the lock at `physical`, whose word holds `value`, from now on; `false` if it is followed already, or too many are.
     pub(crate) fn watch(&mut self, physical: u64, value: u32) -> bool {
-        let new = self.words.len() < MOST_LOCKS && self.words.insert(physical);
+        let new = self.words.len() < MAX_LOCKS && self.words.insert(physical);
         if new {
             self.locks.word(physical, value.into(), None, 0);
         }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_lock_goes_from_one_to_the_next() {
+    fn ticket_locks_pass_to_the_next_ticket() {
         let mut locks = Locks::default();
         // Somebody has ticket 5, and vCPU 2 has drawn 6 before anybody listened.
         locks.wait(WORD, 2);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_on_with_the_lock_in_hand_still_has_it() {
+    fn holders_that_wait_keep_their_lock() {
         let mut locks = Locks::default();
         locks.wait(WORD, 2);
         assert_eq!(locks.word(WORD, 1 << 16, None, 0), None);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_lock_belongs_to_whoever_made_it_something() {
+    fn swap_locks_belong_to_their_setter() {
         let mut locks = Locks::default();
         assert_eq!(locks.word(WORD, 0, None, 0), None);
         assert_eq!(locks.word(WORD, 1, Some(9), 5), None);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_its_setter_waits_for_is_no_lock() {
+    fn words_their_setters_await_are_no_locks() {
         let mut locks = Locks::default();
         assert_eq!(locks.word(WORD, 0, None, 0), None);
         assert_eq!(locks.word(WORD, 1, Some(4), 5), None);

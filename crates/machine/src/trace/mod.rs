@@ -1,4 +1,4 @@
-//! What happened when: a stream of events, for whoever wants to draw or count them.
+//! Stream of events with their times, to draw or count.
 //!
 //! Events are noted where they happen and handed to a [`Sink`] at the end of each quantum, in the
 //! order of their times. Nothing in the machine depends on whether somebody listens: cycle counts,
@@ -16,7 +16,7 @@ pub use timeline::Timeline;
 
 use std::io;
 
-/// Who takes events.
+/// Sink of events.
 pub trait Sink: std::fmt::Debug + Send {
     /// Takes an event. Times do not decrease from call to call, but for events in one hart's last
     /// instructions of a quantum, which may come up to a block later than other harts' first ones

@@ -112,7 +112,7 @@ fn everything_that_happens_is_told_in_order() {
     assert_eq!(events[1].cycles, 3);
 }
 
-/// What a timeline writes, shared with the test.
+/// Output of a timeline, shared with the test.
 #[derive(Debug, Clone, Default)]
 struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -128,7 +128,7 @@ impl std::io::Write for Page {
 }
 
 #[test]
-fn a_timeline_is_json_whose_slices_end_in_turn() {
+fn timelines_are_json_with_nested_slices() {
     let page = Page::default();
     let mut machine = machine();
     let timeline = Timeline::new(page.clone(), machine.clock());

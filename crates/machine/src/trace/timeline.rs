@@ -16,7 +16,7 @@ use crate::base::{Clock, Cycles, InterruptFile};
 /// The track of the devices; harts have their own numbers.
 const DEVICES: u64 = 1 << 32;
 
-/// What is open on a hart's track.
+/// Open intervals of a hart's track.
 #[derive(Debug, Clone, Copy, Default)]
 struct Track {
     known: bool,
@@ -32,7 +32,7 @@ pub struct Timeline<W> {
     /// Nothing has been written yet.
     fresh: bool,
     tracks: Vec<Track>,
-    /// What went wrong first.
+    /// First error.
     error: Option<io::Error>,
 }
 

@@ -19,7 +19,7 @@ pub struct ContextKey {
     mxr: bool,
     guest_mxr: bool,
     masking: Masking,
-    /// Whether it stands for the address spaces of all processes: `first` is no more than a mode then.
+    /// True if it stands for the address spaces of all processes: `first` is no more than a mode then.
     everywhere: bool,
     first: u64,
     second: u64,
@@ -51,7 +51,7 @@ impl ContextKey {
         }
     }
 
-    /// Whether a kernel's accesses have this key while user pages are out of its reach. What it maps is global as
+    /// Tests whether a kernel's accesses have this key while user pages are out of its reach. What it maps is global as
     /// a rule: the same in all address spaces.
     #[must_use]
     pub const fn is_kernel(&self) -> bool {
@@ -67,7 +67,7 @@ impl ContextKey {
         }
     }
 
-    /// Whether page tables play a part.
+    /// Tests whether page tables play a part.
     #[must_use]
     pub const fn is_translated(&self) -> bool {
         self.first >> 60 != 0 || self.second >> 60 != 0
@@ -88,13 +88,13 @@ impl ContextKey {
         }
     }
 
-    /// Whether this is an address space of V = 1.
+    /// Tests whether this is an address space of V = 1.
     #[must_use]
     pub const fn is_virtualized(&self) -> bool {
         self.virtualized
     }
 
-    /// Whether it stands for all address spaces.
+    /// Tests whether it stands for all address spaces.
     #[must_use]
     pub const fn is_everywhere(&self) -> bool {
         self.everywhere
@@ -121,7 +121,7 @@ pub const CONTEXTS: u16 = 511;
 pub struct Contexts {
     live: BTreeMap<ContextKey, u16>,
     next: u16,
-    /// Whether a kernel has used a mapping that is not global since the last fence for all of its address
+    /// True if a kernel has used a mapping that is not global since the last fence for all of its address
     /// spaces, without V and with it: then each address space has a context of its own.
     apart: [bool; 2],
 }
@@ -147,7 +147,7 @@ impl Contexts {
         Some(number)
     }
 
-    /// Whether address spaces share the context with this key. Their translations are global then, which hold in all
+    /// Tests whether address spaces share the context with this key. Their translations are global then, which hold in all
     /// address spaces (privileged specification, "Addressing and Memory Protection": the G bit).
     #[must_use]
     pub const fn is_shared(&self, key: &ContextKey) -> bool {

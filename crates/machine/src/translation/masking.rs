@@ -24,7 +24,7 @@ pub enum Masking {
 }
 
 impl Masking {
-    /// What a PMM field says; the reserved encoding 1 does not occur in WARL fields.
+    /// Masking of a PMM field; the reserved encoding 1 does not occur in WARL fields.
     #[must_use]
     pub const fn from_field(field: u64) -> Self {
         match field & 3 {

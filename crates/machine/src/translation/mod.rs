@@ -1,4 +1,4 @@
-//! What is known of translations: the host's shortcuts around page tables, and what a walk finds.
+//! Translations: the host's shortcuts around page tables, and results of walks.
 //!
 //! The walk itself is in [`memory`](crate::memory), because it reads page tables there.
 

@@ -7,7 +7,7 @@ use super::{Contexts, Entry};
 use crate::base::PAGE_BYTES;
 use crate::instruction::CodeIndex;
 
-/// What shortcuts lead to, and what they are checked against when they are put back.
+/// Targets of shortcuts, against which restored shortcuts are checked.
 pub trait Kept {
     /// Bytes of RAM.
     fn size(&self) -> u64;
@@ -15,7 +15,7 @@ pub trait Kept {
     fn open_page(&mut self, offset: u64) -> bool;
     /// Changes when indices of decoded instructions have lost their meaning.
     fn generation(&self) -> u64;
-    /// Whether there is a decoded instruction, discarded or not, at an index.
+    /// Tests whether there is a decoded instruction, discarded or not, at an index.
     fn is_decoded(&self, index: CodeIndex) -> bool;
 }
 

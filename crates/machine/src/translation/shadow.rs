@@ -21,7 +21,7 @@ use crate::csr::Csrs;
 /// Reports that a hart keeps; later ones are only counted.
 const KEPT: usize = 64;
 /// Translations that a hart keeps: more than any TLB. Beyond that all are forgotten.
-const MOST: usize = 1 << 20;
+const MAX_HELD: usize = 1 << 20;
 /// Translations that are known to be held without a search.
 const RECENT: usize = 64;
 
@@ -36,7 +36,7 @@ pub enum Stage {
     Guest,
 }
 
-/// What hardware may tag a stage's translations with, beside the page.
+/// Tag of a stage's translations in hardware, beside the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Space {
     stage: Stage,
@@ -46,14 +46,14 @@ struct Space {
     asid: Option<u64>,
 }
 
-/// What is held for a page: the virtual one, or the guest-physical one in the G-stage.
+/// Translation held for a page: the virtual one, or the guest-physical one in the G-stage.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     frame: u64,
     cycle: u64,
 }
 
-/// What is held of one space, by log2 of the bytes that an address in a fence stands for, and by page. A page is in one
+/// Translations held of one space, by log2 of the bytes that an address in a fence stands for, and by page. A page is in one
 /// of them at most. A fence finds what it covers, and no other entry is looked at: guests fence page by page.
 #[derive(Debug, Clone, Default)]
 struct Pages(BTreeMap<u32, BTreeMap<u64, Held>>);
@@ -100,7 +100,7 @@ pub struct StaleUse {
     pub pc: u64,
     /// When, in cycles of the hart.
     pub cycle: u64,
-    /// What it was about to do.
+    /// The access.
     pub access: Access,
     /// The stage whose translation has changed.
     pub stage: Stage,
@@ -156,7 +156,7 @@ pub struct Use {
     pub pc: u64,
     /// Its time in cycles.
     pub cycle: u64,
-    /// What it does.
+    /// The access.
     pub access: Access,
     /// To which virtual address.
     pub address: u64,
@@ -190,7 +190,7 @@ impl Default for Shadow {
 }
 
 impl Shadow {
-    /// Whether a fetch from this page, by the host's tag, would find what the last one found, which has been compared: page tables can
+    /// Tests whether a fetch from this page, by the host's tag, would find what the last one found, which has been compared: page tables can
     /// have changed only by a store, and what is held only by a fence.
     #[must_use]
     pub fn has_fetched(&self, page: u64, tag: u64) -> bool {
@@ -287,10 +287,10 @@ impl Shadow {
         };
         pages.insert(page, shift, held);
         self.most_held += 1;
-        if self.most_held > MOST {
+        if self.most_held > MAX_HELD {
             self.most_held = self.held.values().map(Pages::count).sum();
             // So many are hardly ever held, and nothing is lost but what could have been found.
-            if self.most_held > MOST / 2 {
+            if self.most_held > MAX_HELD / 2 {
                 self.held.clear();
                 self.recent = [None; RECENT];
                 self.most_held = 0;

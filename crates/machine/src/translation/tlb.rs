@@ -17,7 +17,7 @@ pub struct Entry {
     /// of its *last* byte with its context is equal: an access that goes on in the next page asks the
     /// entry of its first one, and so finds another page there.
     pub tag: u64,
-    /// What to add to the virtual address to get the offset in RAM.
+    /// Difference from the virtual address to get the offset in RAM.
     pub addend: u64,
 }
 
@@ -28,7 +28,7 @@ impl Entry {
         addend: 0,
     };
 
-    /// Whether all bytes of an access at `address` are in the page, in the context with this tag.
+    /// Tests whether all bytes of an access at `address` are in the page, in the context with this tag.
     #[inline(always)]
     #[must_use]
     pub const fn serves<T: Scalar>(&self, address: u64, tag: u64) -> bool {
@@ -182,7 +182,7 @@ impl HostTlb {
             .map_or(0, |number| u64::from(number) << 3)
     }
 
-    /// What a place where a hart goes on is noted with: the number of a context's tag, and when numbers began anew.
+    /// Tag of a place where a hart goes on: number of the context's tag, and epoch of the numbers.
     #[must_use]
     pub const fn jump_tag(&self, tag: u64) -> u32 {
         self.epoch << 9 | (tag >> 3) as u32
@@ -261,7 +261,7 @@ impl HostTlb {
         parts
     }
 
-    /// Whether all address spaces share the context of a view whose first stage translates.
+    /// Tests whether all address spaces share the context of a view whose first stage translates.
     #[must_use]
     pub const fn shares(&self, view: View) -> bool {
         self.contexts.shares(view)

@@ -1,4 +1,4 @@
-//! What an address is looked at with, and what the look finds.
+//! Views of an address, and the mappings that they find.
 
 use super::{Masking, Reference};
 use crate::base::Mode;
@@ -25,7 +25,7 @@ pub struct View {
 pub struct Mapping {
     /// The physical address.
     pub physical: u64,
-    /// What the first stage gives: the guest physical address, or again the physical one.
+    /// Result of the first stage: the guest physical address, or again the physical one.
     pub guest_physical: u64,
     /// log2 of the bytes that are mapped together, the smaller of the two stages.
     pub shift: u32,
@@ -43,7 +43,7 @@ pub struct WalkTrace {
     /// its references at most one.
     updates: [u64; 8],
     updated: usize,
-    /// Whether the first stage's leaf was a global mapping.
+    /// True if the first stage's leaf was a global mapping.
     pub global: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::system::System;
 /// Bits of mstatus and vsstatus in which neither address spaces nor FS show: kernels change them all the time.
 const QUIET: u64 = status::SIE | status::MIE | status::SPIE | status::MPIE | status::SPP;
 
-/// What a CSR instruction does to the register.
+/// Operation of a CSR instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CsrOperation {
     /// CSRRW, CSRRWI.
@@ -163,7 +163,7 @@ impl Hart {
         Ok(self.after_write(row.then, system))
     }
 
-    /// What follows from a write.
+    /// Effect of a write beyond the register.
     fn after_write(&mut self, then: Then, system: &System) -> Next {
         match then {
             Then::Nothing => Next::Continue,
@@ -200,13 +200,13 @@ impl Hart {
                 Next::Stop
             }
             Then::File => {
-                self.wires = system.devices.wires(self.id);
+                self.irq_levels = system.devices.irq_levels(self.id);
                 Next::Stop
             }
         }
     }
 
-    /// Whether the loop must stop for an interrupt that a change has let through.
+    /// Tests whether the loop must stop for an interrupt that a change has let through.
     fn next_for_interrupts(&self, system: &System) -> Next {
         if self.interrupt_to_take(system).is_some() {
             Next::Stop

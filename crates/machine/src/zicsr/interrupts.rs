@@ -30,12 +30,12 @@ const fn top(code: u64) -> u64 {
 }
 
 impl Hart {
-    /// Whether stimecmp exists below M-mode and drives STIP.
+    /// Tests whether stimecmp exists below M-mode and drives STIP.
     const fn has_stimecmp(&self) -> bool {
         self.csrs.menvcfg & envcfg::STCE != 0
     }
 
-    /// Whether vstimecmp drives VSTIP.
+    /// Tests whether vstimecmp drives VSTIP.
     const fn has_vstimecmp(&self) -> bool {
         self.csrs.menvcfg & self.csrs.henvcfg & envcfg::STCE != 0
     }
@@ -43,7 +43,7 @@ impl Hart {
     /// mip as the interrupt logic sees it.
     #[must_use]
     pub fn pending(&self, system: &System) -> u64 {
-        let (csrs, wires) = (&self.csrs, &self.wires);
+        let (csrs, irq_levels) = (&self.csrs, &self.irq_levels);
         let mut pending = csrs.mip;
         if self.has_stimecmp() {
             // Driven by the comparison alone: mip.STIP is not writable.
@@ -54,13 +54,13 @@ impl Hart {
                 pending |= bit;
             }
         };
-        set(wires.machine_software, interrupt::MSI);
-        set(wires.machine_timer, interrupt::MTI);
-        set(wires.machine_external, interrupt::MEI);
-        set(wires.supervisor_external, interrupt::SEI);
-        set(wires.guest_external & csrs.hgeie != 0, interrupt::SGEI);
+        set(irq_levels.machine_software, interrupt::MSI);
+        set(irq_levels.machine_timer, interrupt::MTI);
+        set(irq_levels.machine_external, interrupt::MEI);
+        set(irq_levels.supervisor_external, interrupt::SEI);
+        set(irq_levels.guest_external & csrs.hgeie != 0, interrupt::SGEI);
         set(
-            wires.guest_external >> csrs.vgein() & 1 != 0,
+            irq_levels.guest_external >> csrs.vgein() & 1 != 0,
             interrupt::VSEI,
         );
         if self.has_stimecmp() {
@@ -240,7 +240,7 @@ impl Hart {
         None
     }
 
-    /// Whether WFI has something to go on for: "Wait for Interrupt", with the AIA's addition that
+    /// Tests whether WFI has something to go on for: "Wait for Interrupt", with the AIA's addition that
     /// an interrupt is pending at a level if its *topi is not zero.
     #[must_use]
     pub fn has_wakeup(&self, system: &System) -> bool {

@@ -1,4 +1,4 @@
-//! Who may access which CSR, and which exception it is otherwise.
+//! Permission to access a CSR, and the exception without it.
 //!
 //! Privileged specification, "CSR Address Mapping Conventions", "Counter-Enable Registers",
 //! hypervisor extension, "Trap Cause Codes" (virtual instruction), Smstateen, Sstc; AIA, "Virtual
@@ -29,7 +29,7 @@ impl Hart {
         let missing = match row.presence {
             Presence::Always => false,
             Presence::Custom(present) => !present(&self.extension.present),
-            Presence::ManyPmpEntries => self.csrs.pmp.entries() <= usize::from(PmpEntries::FEW),
+            Presence::ManyPmpEntries => self.csrs.pmp.entries() <= usize::from(PmpEntries::MIN),
         };
         if missing || (write && number >> 10 == 3) {
             return Err(ILLEGAL);
@@ -138,7 +138,7 @@ impl Hart {
         Ok(())
     }
 
-    /// Whether hstatus.HU or the mode allows HLV, HLVX and HSV.
+    /// Tests whether hstatus.HU or the mode allows HLV, HLVX and HSV.
     #[must_use]
     pub(crate) const fn may_access_guest(&self) -> bool {
         !matches!(self.mode().privilege, Privilege::User) || self.csrs.hstatus & hstatus::HU != 0

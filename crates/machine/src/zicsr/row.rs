@@ -1,4 +1,4 @@
-//! What a CSR is: the row that the tables hold for each.
+//! Row that the tables hold for each CSR.
 
 use crate::base::Cause;
 use crate::csr::Csrs;
@@ -18,23 +18,23 @@ pub(super) struct Row {
     pub last: u16,
     /// The name as in the specification, of an array that of its first CSR.
     pub name: &'static str,
-    /// Whether the hart has it.
+    /// Condition of its presence.
     pub presence: Presence,
-    /// Who else than the number may forbid an access.
+    /// Guard beyond the privilege of the number.
     pub guard: Guard,
     /// The number of the VS CSR that an access in V = 1 reaches instead; 0 if there is none.
     pub guest: u16,
-    /// What it reads as.
+    /// Source of its value.
     pub read: Read,
-    /// What CSRRS and CSRRC change.
+    /// Value that CSRRS and CSRRC change.
     pub basis: Basis,
-    /// What a write does to the state.
+    /// Change of the state by a write.
     pub write: Write,
-    /// What follows from a write.
+    /// Effect of a write beyond the register.
     pub then: Then,
 }
 
-/// Whether a hart has a CSR.
+/// Condition of a CSR's presence.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Presence {
     /// Every hart has it.
@@ -45,7 +45,7 @@ pub(super) enum Presence {
     ManyPmpEntries,
 }
 
-/// What may forbid an access besides the privilege that the number asks for.
+/// Guard of an access beyond the privilege that the number demands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     /// Nothing.
@@ -66,29 +66,29 @@ pub(super) enum Guard {
     StateBank,
 }
 
-/// What a CSR reads as.
+/// Source of a CSR's value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Read {
     /// Always this.
     Constant(u64),
-    /// What the state holds.
+    /// Field of the state.
     State(fn(&Csrs) -> u64),
-    /// What the state holds under an index in the array.
+    /// Field of the state, by index in the array.
     Array(fn(&Csrs, usize) -> u64),
-    /// What the hart makes of its state, its wires, its mode or an interrupt file; by index in the array.
+    /// Value that the hart computes from its state, its interrupt levels, its mode or an interrupt file; by index in the array.
     Hart(fn(&Hart, u16, &mut System) -> Result<u64, Cause>),
 }
 
-/// What CSRRS and CSRRC change.
+/// Value that CSRRS and CSRRC change.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Basis {
-    /// What was read.
+    /// The value read.
     Read,
     /// The bits that software has set: a wire that reads as one must not be written back as one.
     Software(fn(&Csrs) -> u64),
 }
 
-/// What a write does to the state.
+/// Change of the state by a write.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Write {
     /// Nothing.
@@ -105,7 +105,7 @@ pub(super) enum Write {
     Hart(fn(&mut Hart, u16, u64, &mut System) -> Result<(), Cause>),
 }
 
-/// What follows from a write.
+/// Effect of a write beyond the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
     /// Nothing.
@@ -128,7 +128,7 @@ pub(super) enum Then {
     Protection,
     /// Cached translations and deadlines are void.
     Environment,
-    /// An interrupt file drives its wires anew.
+    /// An interrupt file drives its interrupt levels anew.
     File,
 }
 

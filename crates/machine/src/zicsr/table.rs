@@ -31,7 +31,7 @@ static ROWS: [Row; COUNT] = {
     all
 };
 
-/// What stands for a number without a CSR.
+/// Mark of a number without a CSR.
 const NONE: u8 = u8::MAX;
 
 /// The row of each number.
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vs_csr_takes_the_place_of_a_supervisor_csr_with_its_name() {
+    fn vs_csrs_replace_supervisor_csrs() {
         for row in ROWS.iter().filter(|row| row.guest != 0) {
             let guest = name(row.guest).unwrap_or_default();
             assert_eq!(guest, format!("v{}", row.name));

@@ -83,7 +83,7 @@ mod tests {
 
     /// The formulas of §4.9.1 with the arrangement of §3.6: A + h·2^C and B + h·2^D.
     #[test]
-    fn targets_follow_the_arrangement_of_the_interrupt_files() {
+    fn targets_follow_the_interrupt_files_layout() {
         let mut config = AddressConfig::default();
         let (machine_base, supervisor_base) = (0x2400_0000_u64, 0x2800_0000_u64);
         assert!(config.write(MMSIADDRCFG, (machine_base >> 12) as u32));

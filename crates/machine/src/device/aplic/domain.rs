@@ -104,7 +104,7 @@ impl Mode {
 /// The state of one source in one domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Source {
-    /// Whether the source appears in this domain at all.
+    /// True if the source appears in this domain at all.
     implemented: bool,
     mode: Mode,
     pending: bool,
@@ -385,7 +385,7 @@ impl Domain {
         }
     }
 
-    /// What a write to a target register leaves in it.
+    /// Legal value of a target register for a value written.
     fn legal_target(&self, value: u32) -> u32 {
         if self.messages {
             let guest = (value & GUEST_MASK) >> GUEST_SHIFT;

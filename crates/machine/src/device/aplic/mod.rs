@@ -32,7 +32,7 @@ pub struct Aplic {
     root: Domain,
     child: Domain,
     addresses: AddressConfig,
-    /// The levels of the incoming wires, by source number.
+    /// The levels of the incoming interrupt levels, by source number.
     lines: Vec<bool>,
 }
 
@@ -131,7 +131,7 @@ impl Aplic {
         Ok(())
     }
 
-    /// Drives the wires of the harts whose interrupt files hand over to the APLIC, and sends what
+    /// Drives the interrupt levels of the harts whose interrupt files hand over to the APLIC, and sends what
     /// is ready to be forwarded.
     pub fn deliver(&mut self, imsic: &Imsic, effects: &mut Effects) {
         for domain in [&mut self.root, &mut self.child] {
@@ -151,9 +151,9 @@ impl Aplic {
                     DomainLevel::Supervisor => InterruptFile::Supervisor,
                 };
                 if imsic.is_direct(hart, file) {
-                    effects.wires.update(hart, |wires| match level {
-                        DomainLevel::Machine => wires.machine_external = asserted,
-                        DomainLevel::Supervisor => wires.supervisor_external = asserted,
+                    effects.irq_levels.update(hart, |irq_levels| match level {
+                        DomainLevel::Machine => irq_levels.machine_external = asserted,
+                        DomainLevel::Supervisor => irq_levels.supervisor_external = asserted,
                     });
                 }
             });

@@ -1,7 +1,7 @@
 //! The APLIC by the text of chapter 4 of the AIA specification.
 
 use super::*;
-use crate::base::Wires;
+use crate::base::IrqLevels;
 
 const SOURCE: u32 = 5;
 const LEVELS: [DomainLevel; 2] = [DomainLevel::Machine, DomainLevel::Supervisor];
@@ -40,7 +40,7 @@ impl Bench {
             aplic: Aplic::new(2, 96, 7, direct),
             imsic: Imsic::new(2, 7, 255, direct),
             effects: Effects {
-                wires: Wires::new(2),
+                irq_levels: IrqLevels::new(2),
                 ..Effects::default()
             },
             level: DomainLevel::Machine,
@@ -237,7 +237,7 @@ fn pending_bits_follow_the_rules_for_messages() {
 
 /// §4.7: in direct delivery mode a level-sensitive source's pending bit copies its input.
 #[test]
-fn pending_bits_of_levels_copy_the_input_in_direct_mode() {
+fn direct_mode_levels_copy_their_input() {
     for level in LEVELS {
         for (mode, asserted) in [(LEVEL1, true), (LEVEL0, false)] {
             let mut bench = Bench::new(level, true);
@@ -269,7 +269,7 @@ fn detached_sources_ignore_the_wire() {
 
 /// §4.9: pending, enabled and IE send one message, which clears the pending bit.
 #[test]
-fn messages_need_pending_enabled_and_the_domain_enabled() {
+fn messages_need_source_and_domain_enabled() {
     for (level, address) in [
         (DomainLevel::Machine, 0x2400_1000),
         (DomainLevel::Supervisor, 0x2800_b000),
@@ -367,10 +367,10 @@ fn direct_delivery_signals_and_claims() {
     for level in LEVELS {
         let mut bench = Bench::new(level, true);
         let signal = |bench: &Bench| {
-            let wires = bench.effects.wires.hart(HartId(1));
+            let irq_levels = bench.effects.irq_levels.hart(HartId(1));
             match level {
-                DomainLevel::Machine => wires.machine_external,
-                DomainLevel::Supervisor => wires.supervisor_external,
+                DomainLevel::Machine => irq_levels.machine_external,
+                DomainLevel::Supervisor => irq_levels.supervisor_external,
             }
         };
         for (source, priority) in [(SOURCE, 9), (6, 4), (8, 4)] {
@@ -425,20 +425,20 @@ fn claims_leave_levels_pending() {
 fn the_interrupt_file_decides_who_delivers() {
     let mut bench = Bench::new(DomainLevel::Supervisor, true);
     let (hart, file) = (HartId(0), InterruptFile::Supervisor);
-    let wires = &mut bench.effects.wires;
+    let irq_levels = &mut bench.effects.irq_levels;
     bench
         .imsic
-        .write_register(hart, file, 0x70, 1, wires)
+        .write_register(hart, file, 0x70, 1, irq_levels)
         .expect("eidelivery");
     bench.write(0, IE);
     bench.write(0x4000, 1);
     bench.write(0x4004, 1);
-    assert!(!bench.effects.wires.hart(hart).supervisor_external);
+    assert!(!bench.effects.irq_levels.hart(hart).supervisor_external);
 }
 
 /// §4.5: aligned words only; reserved bytes read as zero and ignore writes.
 #[test]
-fn other_widths_fault_and_reserved_words_are_zero() {
+fn other_widths_fault_reserved_words_are_zero() {
     let mut bench = Bench::new(DomainLevel::Supervisor, true);
     for (offset, size) in [(0, 1), (0, 2), (0, 8), (2, 4)] {
         let Bench {

@@ -6,15 +6,15 @@ const HART: HartId = HartId(1);
 const GUEST: InterruptFile = InterruptFile::Guest(3);
 
 /// Two harts with seven guest files of 127 identities.
-fn bench(direct: bool) -> (Imsic, Wires) {
-    (Imsic::new(2, 7, 127, direct), Wires::new(2))
+fn bench(direct: bool) -> (Imsic, IrqLevels) {
+    (Imsic::new(2, 7, 127, direct), IrqLevels::new(2))
 }
 
 /// Enables delivery and every identity of a file.
-fn open(imsic: &mut Imsic, file: InterruptFile, wires: &mut Wires) {
+fn open(imsic: &mut Imsic, file: InterruptFile, irq_levels: &mut IrqLevels) {
     for (select, value) in [(EIDELIVERY, 1), (0xc0, u64::MAX), (0xc2, u64::MAX)] {
         imsic
-            .write_register(HART, file, select, value, wires)
+            .write_register(HART, file, select, value, irq_levels)
             .expect("a register");
     }
 }
@@ -28,7 +28,7 @@ fn identity(imsic: &Imsic, file: InterruptFile) -> u64 {
 /// §3.5: the page's words set pending bits of implemented identities, in their byte order.
 #[test]
 fn messages_set_pending_bits() {
-    let (mut imsic, mut wires) = bench(false);
+    let (mut imsic, mut irq_levels) = bench(false);
     let guest = (1 << 15) + 3 * IMSIC_PAGE;
     for (offset, value) in [(0, 64), (4, 127_u32.swap_bytes()), (8, 5), (0, 0), (0, 128)] {
         imsic
@@ -37,7 +37,7 @@ fn messages_set_pending_bits() {
                 guest + offset,
                 4,
                 value.into(),
-                &mut wires,
+                &mut irq_levels,
             )
             .expect("a word");
     }
@@ -45,7 +45,7 @@ fn messages_set_pending_bits() {
     assert_eq!((pending(0x80), pending(0x82)), (Ok(0), Ok(1 | 1 << 63)));
     assert_eq!(imsic.read_page(Level::Supervisor, guest, 4), Ok(0));
     for (offset, size) in [(guest, 8), (guest, 2), (guest + 2, 4)] {
-        let odd = imsic.write_page(Level::Supervisor, offset, size, 1, &mut wires);
+        let odd = imsic.write_page(Level::Supervisor, offset, size, 1, &mut irq_levels);
         assert_eq!(odd, Err(AccessFault));
     }
 }
@@ -75,46 +75,46 @@ fn pages_belong_to_files() {
 
 /// §3.9: lowest number first, claims clear, the threshold keeps out what is not below it.
 #[test]
-fn the_lowest_identity_below_the_threshold_is_on_top() {
-    let (mut imsic, mut wires) = bench(false);
-    open(&mut imsic, GUEST, &mut wires);
+fn the_lowest_identity_below_threshold_is_top() {
+    let (mut imsic, mut irq_levels) = bench(false);
+    open(&mut imsic, GUEST, &mut irq_levels);
     for number in [100, 7, 63] {
-        imsic.set_pending(HART, GUEST, number, &mut wires);
+        imsic.set_pending(HART, GUEST, number, &mut irq_levels);
     }
     for expected in [7, 63, 100, 0] {
         assert_eq!(identity(&imsic, GUEST), expected);
         assert_eq!(
-            wires.hart(HART).guest_external,
+            irq_levels.hart(HART).guest_external,
             if expected == 0 { 0 } else { 1 << 3 }
         );
-        imsic.claim(HART, GUEST, &mut wires).expect("a file");
+        imsic.claim(HART, GUEST, &mut irq_levels).expect("a file");
     }
-    imsic.set_pending(HART, GUEST, 20, &mut wires);
+    imsic.set_pending(HART, GUEST, 20, &mut irq_levels);
     for (threshold, expected) in [(20, 0), (21, 20), (0, 20), (1, 0)] {
         imsic
-            .write_register(HART, GUEST, EITHRESHOLD, threshold, &mut wires)
+            .write_register(HART, GUEST, EITHRESHOLD, threshold, &mut irq_levels)
             .expect("wlrl");
         assert_eq!(identity(&imsic, GUEST), expected, "threshold {threshold}");
-        assert_eq!(wires.hart(HART).guest_external != 0, expected != 0);
+        assert_eq!(irq_levels.hart(HART).guest_external != 0, expected != 0);
     }
 }
 
 /// §3.8.1: eidelivery affects the wire, and not *topei.
 #[test]
 fn delivery_can_be_turned_off() {
-    let (mut imsic, mut wires) = bench(false);
-    open(&mut imsic, InterruptFile::Machine, &mut wires);
-    imsic.set_pending(HART, InterruptFile::Machine, 9, &mut wires);
-    assert!(wires.hart(HART).machine_external);
+    let (mut imsic, mut irq_levels) = bench(false);
+    open(&mut imsic, InterruptFile::Machine, &mut irq_levels);
+    imsic.set_pending(HART, InterruptFile::Machine, 9, &mut irq_levels);
+    assert!(irq_levels.hart(HART).machine_external);
     imsic
-        .write_register(HART, InterruptFile::Machine, EIDELIVERY, 0, &mut wires)
+        .write_register(HART, InterruptFile::Machine, EIDELIVERY, 0, &mut irq_levels)
         .expect("warl");
-    assert!(!wires.hart(HART).machine_external);
+    assert!(!irq_levels.hart(HART).machine_external);
     assert_eq!(identity(&imsic, InterruptFile::Machine), 9);
     for unsupported in [2, 0x4000_0000, 0x1_0000_0001] {
         let file = InterruptFile::Machine;
         imsic
-            .write_register(HART, file, EIDELIVERY, unsupported, &mut wires)
+            .write_register(HART, file, EIDELIVERY, unsupported, &mut irq_levels)
             .expect("warl");
         assert_eq!(
             imsic.read_register(HART, file, EIDELIVERY),
@@ -126,13 +126,13 @@ fn delivery_can_be_turned_off() {
 
 /// §3.8.1: where supported, reset hands over to the APLIC; guest files never do.
 #[test]
-fn direct_delivery_is_for_machine_and_supervisor_files() {
-    let (mut imsic, mut wires) = bench(true);
+fn direct_delivery_excludes_guest_files() {
+    let (mut imsic, mut irq_levels) = bench(true);
     for file in [InterruptFile::Machine, InterruptFile::Supervisor] {
         assert!(imsic.is_direct(HART, file));
     }
     imsic
-        .write_register(HART, GUEST, EIDELIVERY, 0x4000_0000, &mut wires)
+        .write_register(HART, GUEST, EIDELIVERY, 0x4000_0000, &mut irq_levels)
         .expect("warl");
     assert_eq!(imsic.read_register(HART, GUEST, EIDELIVERY), Ok(0));
 }
@@ -141,13 +141,13 @@ fn direct_delivery_is_for_machine_and_supervisor_files() {
 /// lies beyond the implemented identities reads as zero.
 #[test]
 fn registers_that_do_not_exist_are_refused() {
-    let (mut imsic, mut wires) = bench(false);
+    let (mut imsic, mut irq_levels) = bench(false);
     for select in [0x81, 0xbf, 0xc1, 0xff, 0x6f, 0x100, u64::MAX] {
         assert_eq!(
             imsic.read_register(HART, GUEST, select),
             Err(NoSuchRegister)
         );
-        let write = imsic.write_register(HART, GUEST, select, 1, &mut wires);
+        let write = imsic.write_register(HART, GUEST, select, 1, &mut irq_levels);
         assert_eq!(write, Err(NoSuchRegister), "{select:#x}");
     }
     for (select, expected) in [
@@ -158,7 +158,7 @@ fn registers_that_do_not_exist_are_refused() {
         (0x7f, 0),
     ] {
         imsic
-            .write_register(HART, GUEST, select, u64::MAX, &mut wires)
+            .write_register(HART, GUEST, select, u64::MAX, &mut irq_levels)
             .expect("a register");
         assert_eq!(
             imsic.read_register(HART, GUEST, select),
@@ -183,12 +183,12 @@ fn registers_that_do_not_exist_are_refused() {
 fn all_numbers_of_guest_files_work() {
     for guest_files in [0, 1, 7, 63] {
         let mut imsic = Imsic::new(2, guest_files, 2047, false);
-        let mut wires = Wires::new(2);
+        let mut irq_levels = IrqLevels::new(2);
         for guest in 1..=guest_files {
             let file = InterruptFile::Guest(guest);
-            open(&mut imsic, file, &mut wires);
-            imsic.set_pending(HART, file, 1, &mut wires);
-            assert_eq!(wires.hart(HART).guest_external >> guest, 1);
+            open(&mut imsic, file, &mut irq_levels);
+            imsic.set_pending(HART, file, 1, &mut irq_levels);
+            assert_eq!(irq_levels.hart(HART).guest_external >> guest, 1);
         }
         assert!(
             imsic

@@ -17,7 +17,7 @@ struct Bench {
 impl Bench {
     fn new(input: &[u8]) -> Self {
         let script = Script::new([(Cycles(100), input.to_vec())]);
-        let heard = script.heard.clone();
+        let heard = script.output.clone();
         let uart = Uart::new(SOURCE, Box::new(script));
         Self {
             uart,
@@ -67,7 +67,7 @@ impl Bench {
 }
 
 #[test]
-fn characters_go_out_and_the_transmitter_is_always_empty() {
+fn instant_characters_leave_the_transmitter_empty() {
     let mut bench = Bench::new(b"");
     for &byte in b"hi" {
         let empty = HOLDING_EMPTY | TRANSMITTER_EMPTY;
@@ -79,7 +79,7 @@ fn characters_go_out_and_the_transmitter_is_always_empty() {
 
 /// 8.3, 8.4, 8.6: the FIFO fills while a character is on the line, and its emptiness interrupts.
 #[test]
-fn characters_take_the_time_that_they_are_given() {
+fn characters_take_their_configured_time() {
     let mut bench = Bench::new(b"");
     bench.uart.set_character_time(Cycles(100));
     bench.write(2, FIFO_ENABLE);
@@ -116,7 +116,7 @@ fn characters_take_the_time_that_they_are_given() {
 /// 8.6: the transmitter-empty interrupt is gone once it was identified, and comes back with
 /// the next character.
 #[test]
-fn the_transmitter_interrupt_is_cleared_by_its_identification() {
+fn identification_clears_the_transmitter_interrupt() {
     let mut bench = Bench::new(b"");
     assert_eq!(bench.read(2), IDENTITY_NONE);
     bench.write(1, ENABLE_TRANSMIT);

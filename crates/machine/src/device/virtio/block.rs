@@ -47,7 +47,7 @@ const QUEUE_SIZE: u16 = 256;
 /// Most data buffers of a request that the driver is told to make.
 const SEGMENTS: u32 = 126;
 /// A request with more data fails: descriptors may name the same memory again and again.
-const MOST_DATA: u64 = 64 << 20;
+const MAX_DATA: u64 = 64 << 20;
 /// Data is moved in pieces of this many bytes.
 const PIECE: usize = 64 << 10;
 /// Bytes of a piece of the overlay.
@@ -70,7 +70,7 @@ pub struct Block {
     disk: Box<dyn Disk>,
     sectors: u64,
     read_only: bool,
-    /// What the guest wrote, by cluster, when the medium is to stay as it is.
+    /// Data that the guest wrote, by cluster, when the medium is to stay as it is.
     overlay: Option<BTreeMap<u64, Vec<u8>>>,
     identity: String,
     station: Station<Request>,
@@ -119,7 +119,7 @@ impl Block {
         &mut *self.disk
     }
 
-    /// Whether what the guest writes is kept in memory.
+    /// Tests whether what the guest writes is kept in memory.
     #[must_use]
     pub const fn has_overlay(&self) -> bool {
         self.overlay.is_some()
@@ -151,7 +151,7 @@ impl Block {
         let fate = self.station.fate(&clock);
         let moves = matches!(kind, request::READ | request::WRITE);
         let place = moves.then(|| (sector, sector.saturating_add(data / SECTOR)));
-        let bytes = if moves { data.min(MOST_DATA) } else { 0 };
+        let bytes = if moves { data.min(MAX_DATA) } else { 0 };
         let request = Request {
             chain,
             kind,
@@ -226,7 +226,7 @@ impl Block {
         context: &mut Context<'_>,
     ) -> Result<(u8, u64), Failure> {
         let reads = request.kind == request::READ;
-        let whole = request.data.is_multiple_of(SECTOR) && request.data <= MOST_DATA;
+        let whole = request.data.is_multiple_of(SECTOR) && request.data <= MAX_DATA;
         let start = self.extent(request.sector, request.data).filter(|_| whole);
         let Some(start) = start.filter(|_| reads || !self.read_only) else {
             return Ok((IO_ERROR, 0));
@@ -281,7 +281,7 @@ impl Block {
         let length = u64::from(u32::from_le_bytes([n0, n1, n2, n3])) * SECTOR;
         let start = self
             .extent(sector, length)
-            .filter(|_| length <= MOST_DATA && !self.read_only);
+            .filter(|_| length <= MAX_DATA && !self.read_only);
         let Some(start) = start else {
             return Ok((IO_ERROR, 0));
         };
@@ -379,7 +379,7 @@ impl Model for Block {
     fn configuration(&self) -> Vec<u8> {
         let mut bytes = vec![0; 60];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        let most_sectors = (MOST_DATA / SECTOR) as u32;
+        let most_sectors = (MAX_DATA / SECTOR) as u32;
         put(0, &self.sectors.to_le_bytes());
         put(12, &SEGMENTS.to_le_bytes());
         put(20, &(SECTOR as u32).to_le_bytes());

@@ -36,14 +36,14 @@ const CONTROL_OUT: u16 = 3;
 /// Messages that wait for buffers: more than a driver that follows the rules can cause.
 const BACKLOG: usize = 256;
 /// Most bytes taken from one buffer of output.
-const MOST_OUTPUT: u64 = 64 << 10;
+const MAX_OUTPUT: u64 = 64 << 10;
 /// Most bytes put in one buffer of input.
-const MOST_INPUT: u64 = 4096;
+const MAX_INPUT: u64 = 4096;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Port {
     name: String,
-    /// Whether it is a console: Linux makes a terminal of it (hvc). Port 0 always is.
+    /// True if it is a console: Linux makes a terminal of it (hvc). Port 0 always is.
     terminal: bool,
     #[serde(skip)]
     console: HostConsole,
@@ -163,7 +163,7 @@ impl Ports {
         let Some(port) = self.ports.get_mut(port) else {
             return Ok(());
         };
-        let mut bytes = vec![0; chain.readable_length().min(MOST_OUTPUT) as usize];
+        let mut bytes = vec![0; chain.readable_length().min(MAX_OUTPUT) as usize];
         chain.read(0, &mut bytes, io.context.memory)?;
         self.statistics.requests += 1;
         self.statistics.bytes += bytes.len() as u64;
@@ -203,7 +203,7 @@ impl Ports {
                 let Some(chain) = io.pop(receive_queue(number))? else {
                     break;
                 };
-                let room = chain.writable_length().min(MOST_INPUT) as usize;
+                let room = chain.writable_length().min(MAX_INPUT) as usize;
                 while port.held.len() < room
                     && let Some(byte) = port.console.0.get(now)
                 {

@@ -15,7 +15,7 @@ pub trait Disk: fmt::Debug + Send {
     /// How many sectors there are.
     fn sectors(&self) -> u64;
 
-    /// Whether writes are refused.
+    /// Tests whether writes are refused.
     fn is_read_only(&self) -> bool;
 
     /// Fills `bytes` from byte `offset` on.
@@ -85,7 +85,7 @@ pub enum DiskError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the host says.
+        /// Error of the host.
         error: io::Error,
     },
     /// The file may not be written.
@@ -113,7 +113,7 @@ pub enum DiskError {
     },
 }
 
-/// What may be done with a disk's file.
+/// Access to a disk's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The guest's writes go to the file; nobody else may use it meanwhile.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_kept_out_and_readers_share() {
+    fn second_writers_are_refused_and_readers_share() {
         let path = image("lock", 4096);
         let writer = FileDisk::open(&path, Access::Write).expect("the first writer");
         for access in [Access::Write, Access::Read] {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_protected_file_can_only_be_read() {
+    fn write_protected_files_are_read_only() {
         let path = image("protected", 1024);
         let mut permissions = std::fs::metadata(&path).expect("a file").permissions();
         permissions.set_readonly(true);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_another_after_a_change_and_none_while_the_file_is_new() {
+    fn versions_change_with_the_file() {
         let path = image("partita-version", 4 * SECTOR);
         let open = || File::open(&path).expect("the file");
         let later = SystemTime::now() + SETTLED + Duration::from_secs(1);

@@ -10,7 +10,7 @@ use crate::base::Random;
 
 const QUEUE_SIZE: u16 = 8;
 /// Most bytes that a request gets: the device may fill a buffer in part.
-const MOST_BYTES: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// An entropy device.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ impl Entropy {
 
     fn complete(&mut self, io: &mut Io<'_, '_>) -> Result<(), Broken> {
         while let Some((chain, fate)) = self.station.end(io.context.now) {
-            let length = chain.writable_length().min(MOST_BYTES);
+            let length = chain.writable_length().min(MAX_BYTES);
             // There is no status: a failed request gives nothing.
             let length = match fate {
                 Fate { fails: true, .. } => 0,
@@ -72,7 +72,7 @@ impl Model for Entropy {
             let Some(chain) = io.pop(queue)? else { break };
             let clock = io.context.clock;
             let fate = self.station.fate(&clock);
-            let bytes = chain.writable_length().min(MOST_BYTES);
+            let bytes = chain.writable_length().min(MAX_BYTES);
             self.station
                 .begin(io.context.now, &clock, bytes, None, (chain, fate));
         }

@@ -26,7 +26,7 @@ pub use queue::{Broken, Buffer, Chain, Queue};
 pub use service::{Chance, Fate, Faults, Interrupt, Service, Station, Statistics};
 pub use slot::Slot;
 
-/// What is in a slot.
+/// Device in a slot.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum VirtioDevice {
     /// A block device.
@@ -40,7 +40,7 @@ pub enum VirtioDevice {
 }
 
 impl VirtioDevice {
-    /// What the kinds have in common.
+    /// Interface that all types share.
     pub fn model(&self) -> &dyn Model {
         match self {
             Self::Block(block) => &**block,
@@ -50,7 +50,7 @@ impl VirtioDevice {
         }
     }
 
-    /// What it is, in a word.
+    /// Name of the type.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a kind of virtio device adds to the transport.
+//! Interface between a virtio device and the transport.
 
 use core::fmt;
 
@@ -15,7 +15,7 @@ pub const EVENT_INDEX: u64 = 1 << 29;
 /// `VIRTIO_F_ACCESS_PLATFORM`: the driver uses the platform's DMA addresses.
 pub const ACCESS_PLATFORM: u64 = 1 << 33;
 
-/// What a model works on during one call.
+/// Context of one call of a model.
 #[allow(missing_debug_implementations)]
 pub struct Io<'a, 'b> {
     /// The device's virtqueues.
@@ -115,6 +115,6 @@ pub trait Model: fmt::Debug {
     /// Draws from a new sequence from now on.
     fn reseed(&mut self, _seed: u64) {}
 
-    /// What the device has done.
+    /// Statistics of the device.
     fn statistics(&self) -> Statistics;
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything in a virtqueue is the guest's allegation. Whatever breaks the format, points
 //! outside RAM or goes round in circles is a [`Broken`] queue, and work is bounded by the queue's
-//! size and by [`MOST_DESCRIPTORS`].
+//! size and by [`MAX_DESCRIPTORS`].
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ const RING_HEADER: u64 = 4;
 const NO_INTERRUPT: u16 = 1;
 
 /// Most descriptors in one chain, those of an indirect table included.
-const MOST_DESCRIPTORS: usize = 1024;
+const MAX_DESCRIPTORS: usize = 1024;
 
 /// The driver broke the rules of the virtqueue: the device needs a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -50,9 +50,9 @@ pub struct Buffer {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chain {
     head: u16,
-    /// What the device may read, in order.
+    /// Buffers that the device may read, in order.
     pub readable: Vec<Buffer>,
-    /// What the device may write, in order.
+    /// Buffers that the device may write, in order.
     pub writable: Vec<Buffer>,
 }
 
@@ -181,7 +181,7 @@ impl Queue {
         self.largest
     }
 
-    /// Whether the driver has made the queue ready.
+    /// Tests whether the driver has made the queue ready.
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         self.ready
@@ -272,7 +272,7 @@ impl Queue {
                 let Buffer { address, length } = descriptor.buffer;
                 let length = u64::from(length);
                 let valid = length.is_multiple_of(DESCRIPTOR_SIZE)
-                    && (DESCRIPTOR_SIZE..=DESCRIPTOR_SIZE * MOST_DESCRIPTORS as u64)
+                    && (DESCRIPTOR_SIZE..=DESCRIPTOR_SIZE * MAX_DESCRIPTORS as u64)
                         .contains(&length);
                 if indirect || descriptor.flags & NEXT != 0 || !valid {
                     return Err(Broken);

@@ -6,18 +6,18 @@ use crate::base::Random;
 use crate::device::{Clock, Cycles};
 pub use crate::profile::{Chance, Faults, Service};
 
-/// What was decided about a request when the device took it.
+/// Outcome of a request, decided when the device took it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fate {
     /// The request fails.
     pub fails: bool,
     /// Half of the data is transferred, and the request fails.
     pub short: bool,
-    /// What becomes of its interrupt.
+    /// Delivery of its interrupt.
     pub interrupt: Interrupt,
 }
 
-/// What becomes of a request's interrupt.
+/// Delivery of a request's interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interrupt {
     /// It is raised with the completion.
@@ -28,7 +28,7 @@ pub enum Interrupt {
     Lost,
 }
 
-/// What a device has done, for the hardware monitor.
+/// Statistics of a device, for the hardware monitor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Requests taken.
@@ -44,7 +44,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// What has been done since an earlier look.
+    /// Statistics since an earlier sample.
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl<T> Station<T> {
         self.statistics.errors += 1;
     }
 
-    /// What the device has done.
+    /// Statistics of the device.
     #[must_use]
     pub const fn statistics(&self) -> Statistics {
         self.statistics

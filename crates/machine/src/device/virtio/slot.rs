@@ -105,7 +105,7 @@ impl Slot {
         self.device.as_mut()
     }
 
-    /// Whether the device has found the driver to break the rules, and waits for a reset.
+    /// Tests whether the device has found the driver to break the rules, and waits for a reset.
     #[must_use]
     pub const fn needs_reset(&self) -> bool {
         self.status & NEEDS_RESET != 0

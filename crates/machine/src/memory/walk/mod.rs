@@ -35,7 +35,7 @@ const PSEUDO_READ: u64 = 0x3000;
 /// The same for the write that updates A or D.
 const PSEUDO_WRITE: u64 = 0x3020;
 
-/// What a leaf must allow.
+/// Permission that a leaf must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Need {
     access: Access,
@@ -177,7 +177,7 @@ impl Walk<'_> {
         })
     }
 
-    /// What the G-stage leaf of the final access must allow.
+    /// Permission that the G-stage leaf of the final access must give.
     const fn final_need(&self) -> Need {
         Need {
             access: self.access,

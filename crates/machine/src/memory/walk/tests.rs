@@ -101,7 +101,7 @@ fn a_page_of_256_tebibytes_is_one() {
 }
 
 #[test]
-fn guest_physical_addresses_of_59_bits_are_translated() {
+fn sv57x4_translates_59_bits() {
     let mut bench = Bench::new();
     bench.chain(BASE, 5, (BASE + 0x12_3000) >> 2 | LEAF | USER);
     // The same below the last of the root's 2,048 entries.
@@ -115,7 +115,7 @@ fn guest_physical_addresses_of_59_bits_are_translated() {
 }
 
 #[test]
-fn a_contiguous_range_takes_four_bits_of_the_address() {
+fn contiguous_ranges_take_four_address_bits() {
     for virtualized in [false, true] {
         let mut bench = Bench::new();
         let leaf = LEAF | if virtualized { USER } else { 0 };

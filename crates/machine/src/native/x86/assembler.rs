@@ -107,7 +107,7 @@ pub const fn indexed(base: Host, index: Host, scale: u8, displacement: i32) -> P
 /// Bytes of machine code that are to stand at an offset of the buffer.
 #[derive(Debug, Default)]
 pub struct Assembler {
-    /// What has been assembled.
+    /// Assembled bytes.
     pub bytes: Vec<u8>,
     /// Where it is to stand.
     pub origin: u32,

@@ -10,7 +10,7 @@ use crate::translation::Entry;
 /// The register that RBP points to: all of `x` lies within a byte's displacement.
 pub const MIDDLE: usize = 16;
 
-/// What translated code works on. RBX points to it.
+/// State that translated code works on. RBX points to it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Frame {

@@ -32,7 +32,7 @@ const FIRST_PLACE: u32 = 64;
 /// Bytes of `Translator::outside`, which stands before each block.
 const OUTSIDE: u32 = 15;
 /// More bytes than a translated instruction takes.
-const MOST_BYTES: usize = 512;
+const MAX_BYTES: usize = 512;
 
 const _: () = assert!(SIZE < 1 << 32 && INSTRUCTION_ROOM < 1 << 24);
 
@@ -186,7 +186,7 @@ impl Native {
         }
     }
 
-    /// Whether a block is translated.
+    /// Tests whether a block is translated.
     #[inline]
     #[must_use]
     pub fn is_translated(&self, first: CodeIndex) -> bool {
@@ -249,7 +249,7 @@ impl Native {
         let Some(block) = rest.get(..=last) else {
             return false;
         };
-        let most = (block.len() + 2) * MOST_BYTES;
+        let most = (block.len() + 2) * MAX_BYTES;
         if self.free as usize + most > SIZE / 2 || self.rare_free as usize + most > SIZE {
             self.clear();
         }
@@ -315,7 +315,7 @@ impl Native {
         unsafe { self.enter(hart, ram, filters, entry, block) }
     }
 
-    /// Whether what a site tells of is still in the buffer.
+    /// Tests whether what a site tells of is still in the buffer.
     #[inline]
     #[must_use]
     pub const fn is_current(&self, site: Site) -> bool {

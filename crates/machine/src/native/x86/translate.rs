@@ -22,7 +22,7 @@ const TARGET_SHIFT: u8 = 3;
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     guests: [Option<u8>; KEEPERS.len()],
-    /// Whose turn it is to give way.
+    /// Next register to give way.
     next: usize,
 }
 
@@ -47,7 +47,7 @@ enum Aside {
 
 pub struct Translator<'a> {
     pub(super) a: &'a mut Assembler,
-    /// What is rarely executed, elsewhere: so that the rest needs fewer of the host's cache lines and pages.
+    /// Code that is rarely executed, kept apart so that the rest needs fewer of the host's cache lines and pages.
     rare: &'a mut Assembler,
     costs: Option<&'a Costs>,
     ends: Ends,
@@ -236,7 +236,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Whether a cost has room in an instruction.
+    /// Tests whether a cost has room in an instruction.
     pub(super) fn has_room(&self, cost: impl Fn(&Costs) -> u64) -> bool {
         self.costs
             .is_none_or(|costs| i32::try_from(cost(costs)).is_ok())

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_coarse_broadcast_fences_ignore_who_or_where() {
+fn coarse_broadcast_fences_ignore_their_operands() {
     let fence = Fence::Virtual {
         by: VirtualFence::Broadcast,
         address: Some(0x1000),
@@ -27,7 +27,7 @@ fn the_coarse_broadcast_fences_ignore_who_or_where() {
 }
 
 #[test]
-fn a_broadcast_fence_reaches_every_hart_and_costs_for_each_other() {
+fn broadcast_fences_cost_for_each_other_hart() {
     let mut profile = Profile::default();
     profile.costs.broadcast = 7;
     let mut bench = Bench::new(&profile, 3);
@@ -49,7 +49,7 @@ fn a_broadcast_fence_reaches_every_hart_and_costs_for_each_other() {
 }
 
 #[test]
-fn what_a_device_writes_is_in_the_second_level_alone() {
+fn device_writes_are_in_the_second_level() {
     let profile = Profile::default();
     let mut bench = Bench::new(&profile, 2);
     bench.access(0, Access::Store, (0x1000, HOST), (12, &[]));
@@ -86,7 +86,7 @@ fn misses_wait_for_their_turn_with_memory() {
 }
 
 #[test]
-fn a_prefetcher_brings_the_next_line_of_the_page() {
+fn prefetch_brings_the_next_line_in_page() {
     let profile = Profile {
         prefetch_next_line: true,
         ..Profile::default()
@@ -103,7 +103,7 @@ fn a_prefetcher_brings_the_next_line_of_the_page() {
 }
 
 #[test]
-fn the_update_of_an_entry_is_a_store_to_its_line() {
+fn entry_updates_are_stores_to_their_line() {
     let mut profile = Profile::default();
     profile.costs.update = 9;
     let costs = profile.costs;
@@ -120,7 +120,7 @@ fn the_update_of_an_entry_is_a_store_to_its_line() {
     assert_eq!(third, 9 + costs.transfer);
 }
 
-/// What a fetch takes whose page only the second-level TLB has, and what the shortest of all walks takes: its one entry
+/// Cycles of a fetch whose page only the second-level TLB has, and of the shortest walk: its one entry
 /// and the line that is fetched are in the first-level caches.
 fn second_level_hit_and_shortest_walk(profile: &Profile) -> (u64, u64) {
     let fence = Fence::Supervisor {
@@ -150,7 +150,7 @@ fn second_level_hit_and_shortest_walk(profile: &Profile) -> (u64, u64) {
 }
 
 #[test]
-fn a_walk_begins_after_the_second_level_tlb_has_missed() {
+fn walks_begin_after_second_level_misses() {
     for name in NAMES {
         let mut profile = Profile::named(name).expect("ships");
         profile.l2tlb = None;

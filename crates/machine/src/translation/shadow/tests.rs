@@ -1,4 +1,4 @@
-//! What the checker of fences convicts, and what it lets pass.
+//! Programs that the checker of fences convicts, and those that pass.
 
 use super::*;
 use crate::base::{Mode, VirtualFence};
@@ -47,7 +47,7 @@ fn at(address: u64) -> Use {
 
 /// A page that changes is reported once, unless a fence of each form that covers it comes first.
 #[test]
-fn only_fences_that_cover_a_page_excuse_its_change() {
+fn only_covering_fences_excuse_a_change() {
     let (asid, vmid, address) = (Some(3), 7, Some(PAGE));
     let fences = [
         (None, true),
@@ -144,9 +144,9 @@ fn only_fences_that_cover_a_page_excuse_its_change() {
     }
 }
 
-/// What is used again after a fence is held again, however lately it was compared: the next change of the page is reported.
+/// Translations used again after a fence are held again, however lately it was compared: the next change of the page is reported.
 #[test]
-fn a_use_after_a_fence_is_held_again() {
+fn uses_after_a_fence_are_held_again() {
     let csrs = csrs(3, 7);
     let fence = Fence::Virtual {
         by: VirtualFence::Hfence,
@@ -168,7 +168,7 @@ fn a_use_after_a_fence_is_held_again() {
 
 /// A fetch from the page of the last one need not be compared until something is stored or fenced.
 #[test]
-fn stores_and_fences_have_the_next_fetch_compared() {
+fn stores_and_fences_compare_the_next_fetch() {
     let csrs = csrs(3, 7);
     let fetched = || {
         let mut shadow = Shadow::default();
@@ -206,7 +206,7 @@ fn stores_and_fences_have_the_next_fetch_compared() {
 
 /// A guest page that moves is the G-stage's affair: no fence of the VS-stage excuses it.
 #[test]
-fn the_guest_stage_has_fences_of_its_own() {
+fn the_guest_stage_has_own_fences() {
     let address = Some(PAGE);
     let guest = |address, vmid| Fence::Guest { address, vmid };
     for (fence, stale) in [

@@ -125,7 +125,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::read_only(
         csr::HGEIP,
         "hgeip",
-        Read::Hart(|hart, _, _| Ok(hart.wires.guest_external)),
+        Read::Hart(|hart, _, _| Ok(hart.irq_levels.guest_external)),
     ),
     Row::new(
         extension::HPLEGAP,

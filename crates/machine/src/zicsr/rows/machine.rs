@@ -214,7 +214,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     ),
 ];
 
-/// What software can set in mip: STIP unless stimecmp drives it, and `more`.
+/// Bits that software can set in mip: STIP unless stimecmp drives it, and `more`.
 fn write_pending(csrs: &mut Csrs, value: u64, more: u64) {
     let timer = if csrs.menvcfg & envcfg::STCE == 0 {
         interrupt::STI

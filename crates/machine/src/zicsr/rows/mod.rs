@@ -19,7 +19,7 @@ pub(super) const TABLES: [&[Row]; 5] = [
 
 /// CSRs of which the lower half exists: counter enables, xtinst.
 const WORD: u64 = 0xffff_ffff;
-/// What *iselect holds: enough for every register that the AIA defines.
+/// Width of *iselect: enough for every register that the AIA defines.
 const SELECT: u64 = 0x1ff;
 
 /// xepc: instructions are aligned to two bytes.

@@ -21,7 +21,7 @@ fn a_read_fills_the_buffer_and_interrupts() {
 }
 
 #[test]
-fn what_was_written_is_read_again_and_the_disk_keeps_its_bytes() {
+fn overlays_keep_writes_and_spare_the_disk() {
     let mut driver = Driver::new(instant());
     driver.start(0);
     driver.store(DATA + 0x1000, &[0xab; 512]);

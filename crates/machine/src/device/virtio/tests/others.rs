@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn frames_go_out_and_come_in_with_their_header() {
+fn frames_carry_headers_both_ways() {
     let mut driver = Driver::new(net());
     driver.start(1 << 5);
     assert_eq!(
@@ -55,10 +55,10 @@ fn entropy_follows_from_the_seed() {
 }
 
 #[test]
-fn console_ports_are_announced_named_and_carry_bytes() {
+fn console_ports_are_announced_and_carry_bytes() {
     use crate::device::Script;
     let script = Script::new([(Cycles(0), b"hello".to_vec())]);
-    let heard = script.heard.clone();
+    let heard = script.output.clone();
     let ports: Vec<(String, Box<dyn crate::device::Console>)> = vec![
         (String::new(), Box::new(crate::device::Silent)),
         ("second".to_owned(), Box::new(script)),

@@ -16,7 +16,7 @@ fn an_empty_slot_says_so() {
 }
 
 #[test]
-fn features_that_were_not_offered_are_not_accepted() {
+fn unoffered_features_are_refused() {
     let mut driver = Driver::new(instant());
     for features in [0_u64, VERSION_1 | 1 << 63] {
         driver.write(0x70, 0);
@@ -114,7 +114,7 @@ fn broken_chains_need_a_reset() {
 }
 
 #[test]
-fn an_available_index_that_jumps_needs_a_reset() {
+fn available_index_jumps_need_a_reset() {
     let mut driver = Driver::new(instant());
     driver.start(0);
     driver.store(areas(0).1 + 2, &(QUEUE_SIZE + 1).to_le_bytes());
@@ -189,7 +189,7 @@ fn noise_is_survived() {
 }
 
 #[test]
-fn a_driver_without_interest_in_interrupts_gets_none() {
+fn drivers_without_interest_get_no_interrupts() {
     let mut driver = Driver::new(instant());
     driver.start(0);
     driver.store(areas(0).1, &1_u16.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The interrupt wires that end at the harts.
+//! The interrupt levels that end at the harts.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +16,9 @@ impl HartId {
     }
 }
 
-/// What the devices drive into one hart. All but `supervisor_software_edge` are levels.
+/// Levels that devices drive into one hart. All but `supervisor_software_edge` are levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HartWires {
+pub struct HartIrqLevels {
     /// mip.MTIP, from the ACLINT's MTIMER.
     pub machine_timer: bool,
     /// mip.MSIP, from the ACLINT's MSWI.
@@ -33,26 +33,26 @@ pub struct HartWires {
     pub guest_external: u64,
 }
 
-/// The wires of every hart, with a note of which harts saw a change.
+/// The interrupt levels of every hart, with a note of which harts saw a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wires {
-    harts: Vec<HartWires>,
+pub struct IrqLevels {
+    harts: Vec<HartIrqLevels>,
     changed: Vec<HartId>,
 }
 
-impl Wires {
+impl IrqLevels {
     /// Wires of `harts` harts, all low.
     #[must_use]
     pub fn new(harts: u32) -> Self {
         Self {
-            harts: vec![HartWires::default(); harts as usize],
+            harts: vec![HartIrqLevels::default(); harts as usize],
             changed: Vec::new(),
         }
     }
 
-    /// The wires of one hart; all low for a hart that does not exist.
+    /// The interrupt levels of one hart; all low for a hart that does not exist.
     #[must_use]
-    pub fn hart(&self, hart: HartId) -> HartWires {
+    pub fn hart(&self, hart: HartId) -> HartIrqLevels {
         self.harts.get(hart.index()).copied().unwrap_or_default()
     }
 
@@ -62,19 +62,19 @@ impl Wires {
         self.harts.len()
     }
 
-    /// Changes a hart's wires by `change` and notes the hart if anything is different after it.
-    pub fn update(&mut self, hart: HartId, change: impl FnOnce(&mut HartWires)) {
-        let Some(wires) = self.harts.get_mut(hart.index()) else {
+    /// Changes a hart's interrupt levels by `change` and notes the hart if anything is different after it.
+    pub fn update(&mut self, hart: HartId, change: impl FnOnce(&mut HartIrqLevels)) {
+        let Some(irq_levels) = self.harts.get_mut(hart.index()) else {
             return;
         };
-        let before = *wires;
-        change(wires);
-        if *wires != before && !self.changed.contains(&hart) {
+        let before = *irq_levels;
+        change(irq_levels);
+        if *irq_levels != before && !self.changed.contains(&hart) {
             self.changed.push(hart);
         }
     }
 
-    /// Whether any hart's wires changed since [`Wires::take_changed`] last emptied the note.
+    /// Tests whether any hart's interrupt levels changed since [`IrqLevels::take_changed`] last emptied the note.
     #[must_use]
     pub fn any_changed(&self) -> bool {
         !self.changed.is_empty()
