@@ -11,7 +11,6 @@ use crate::zicsr::Next;
 /// Jumps, and ends of blocks that no instruction makes.
 #[inline(always)]
 pub(super) fn jump(hart: &mut Hart, position: Position) -> Step {
-    // The operation is asked first here and below, so that its dispatch becomes one with the loop's.
     let target = || position.block().wrapping_add(position.immediate());
     match position.operation() {
         Operation::Stale => Step::Leave(Jump::unlinked(position.block(), 0)),
@@ -28,26 +27,29 @@ pub(super) fn jump(hart: &mut Hart, position: Position) -> Step {
     }
 }
 
-/// Conditional branches.
+/// Conditional branch on rs1 and rs2.
 #[inline(always)]
-pub(super) fn branch(hart: &Hart, position: Position) -> Step {
-    let rs1 = || hart.x[position.rs1()];
-    let rs2 = || hart.x[position.rs2()];
-    match position.operation() {
-        Operation::Beq => branch_if(position, rs1() == rs2()),
-        Operation::Bne => branch_if(position, rs1() != rs2()),
-        Operation::Blt => branch_if(position, (rs1() as i64) < rs2() as i64),
-        Operation::Bge => branch_if(position, rs1() as i64 >= rs2() as i64),
-        Operation::Bltu => branch_if(position, rs1() < rs2()),
-        Operation::Bgeu => branch_if(position, rs1() >= rs2()),
-        Operation::Beqz => branch_if(position, rs1() == 0),
-        _ => branch_if(position, rs1() != 0),
+pub(super) fn branch(
+    hart: &Hart,
+    position: Position,
+    condition: impl FnOnce(u64, u64) -> bool,
+) -> Step {
+    if condition(hart.x[position.rs1()], hart.x[position.rs2()]) {
+        let target = position.block().wrapping_add(position.immediate());
+        position.linked(target, position.count())
+    } else {
+        Step::Next
     }
 }
 
+/// Conditional branch on rs1 alone: C.BEQZ, C.BNEZ and comparisons with x0.
 #[inline(always)]
-const fn branch_if(position: Position, taken: bool) -> Step {
-    if taken {
+pub(super) fn branch_zero(
+    hart: &Hart,
+    position: Position,
+    condition: impl FnOnce(u64) -> bool,
+) -> Step {
+    if condition(hart.x[position.rs1()]) {
         let target = position.block().wrapping_add(position.immediate());
         position.linked(target, position.count())
     } else {

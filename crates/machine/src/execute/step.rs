@@ -1,6 +1,8 @@
 //! One instruction: its room, by its operation.
 
+use super::control::{branch, branch_zero};
 use super::position::{Position, Step};
+use super::transfer::{load, store};
 use super::{Gear, control, integer, transfer};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::{FloatOperation, Operation};
@@ -14,7 +16,8 @@ pub(super) fn cost(system: &System, of: impl FnOnce(&Costs) -> u64) -> u64 {
     system.timing.as_ref().map_or(0, |timing| of(&timing.costs))
 }
 
-/// Executes an instruction.
+/// Executes an instruction. Operations that are executed often have arms of their own, since a match within a match is a second
+/// dispatch.
 #[inline(always)]
 pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
     use Operation as Op;
@@ -22,13 +25,25 @@ pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Posi
         Op::Stale | Op::FallThrough | Op::Jump | Op::Jal | Op::Jalr => {
             control::jump(hart, position)
         }
-        Op::Beq | Op::Bne | Op::Blt | Op::Bge | Op::Bltu | Op::Bgeu | Op::Beqz | Op::Bnez => {
-            control::branch(hart, position)
-        }
-        Op::Lb | Op::Lh | Op::Lw | Op::Ld | Op::Lbu | Op::Lhu | Op::Lwu => {
-            transfer::load::<G>(hart, system, position)
-        }
-        Op::Sb | Op::Sh | Op::Sw | Op::Sd => transfer::store::<G>(hart, system, position),
+        Op::Beq => branch(hart, position, |a, b| a == b),
+        Op::Bne => branch(hart, position, |a, b| a != b),
+        Op::Blt => branch(hart, position, |a, b| a.cast_signed() < b.cast_signed()),
+        Op::Bge => branch(hart, position, |a, b| a.cast_signed() >= b.cast_signed()),
+        Op::Bltu => branch(hart, position, |a, b| a < b),
+        Op::Bgeu => branch(hart, position, |a, b| a >= b),
+        Op::Beqz => branch_zero(hart, position, |a| a == 0),
+        Op::Bnez => branch_zero(hart, position, |a| a != 0),
+        Op::Lb => load::<G, u8>(hart, system, position, |v| v as i8 as i64 as u64),
+        Op::Lh => load::<G, u16>(hart, system, position, |v| v as i16 as i64 as u64),
+        Op::Lw => load::<G, u32>(hart, system, position, |v| v as i32 as i64 as u64),
+        Op::Ld => load::<G, u64>(hart, system, position, |v| v),
+        Op::Lbu => load::<G, u8>(hart, system, position, u64::from),
+        Op::Lhu => load::<G, u16>(hart, system, position, u64::from),
+        Op::Lwu => load::<G, u32>(hart, system, position, u64::from),
+        Op::Sb => store::<G, u8>(hart, system, position),
+        Op::Sh => store::<G, u16>(hart, system, position),
+        Op::Sw => store::<G, u32>(hart, system, position),
+        Op::Sd => store::<G, u64>(hart, system, position),
         Op::Flh | Op::Flw | Op::Fld => transfer::load_float::<G>(hart, system, position),
         Op::Fsh | Op::Fsw | Op::Fsd => transfer::store_float::<G>(hart, system, position),
 

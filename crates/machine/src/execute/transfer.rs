@@ -7,24 +7,9 @@ use crate::instruction::Operation;
 use crate::memory::{Scalar, StoreOutcome};
 use crate::system::System;
 
-/// Loads of integer registers.
+/// Loads an integer register with what `extend` makes of the value.
 #[inline(always)]
-pub(super) fn load<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
-    match position.operation() {
-        Operation::Lb => load_as::<G, u8>(hart, system, position, |v| v as i8 as i64 as u64),
-        Operation::Lh => load_as::<G, u16>(hart, system, position, |v| v as i16 as i64 as u64),
-        Operation::Lw => load_as::<G, u32>(hart, system, position, |v| v as i32 as i64 as u64),
-        Operation::Ld => load_as::<G, u64>(hart, system, position, |v| v),
-        Operation::Lbu => load_as::<G, u8>(hart, system, position, u64::from),
-        Operation::Lhu => load_as::<G, u16>(hart, system, position, u64::from),
-        _ => load_as::<G, u32>(hart, system, position, u64::from),
-    }
-}
-
-/// Loads a value and writes it to the register as `extend` gives it. Each operation has the whole of it: a common end would cost
-/// every load a jump.
-#[inline(always)]
-fn load_as<G: Gear, T: Scalar>(
+pub(super) fn load<G: Gear, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -39,16 +24,15 @@ fn load_as<G: Gear, T: Scalar>(
     }
 }
 
-/// Stores of integer registers.
+/// Stores the low part of an integer register.
 #[inline(always)]
-pub(super) fn store<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
-    let value = |hart: &Hart| hart.x[position.rs2()];
-    match position.operation() {
-        Operation::Sb => store_value::<G, u8>(hart, system, position, value(hart) as u8),
-        Operation::Sh => store_value::<G, u16>(hart, system, position, value(hart) as u16),
-        Operation::Sw => store_value::<G, u32>(hart, system, position, value(hart) as u32),
-        _ => store_value::<G, u64>(hart, system, position, value(hart)),
-    }
+pub(super) fn store<G: Gear, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+) -> Step {
+    let value = T::from_u64(hart.x[position.rs2()]);
+    store_value::<G, T>(hart, system, position, value)
 }
 
 /// Loads of floating-point registers. What is narrower than the register is boxed (unprivileged specification, "NaN Boxing of
