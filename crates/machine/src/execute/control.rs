@@ -1,8 +1,9 @@
 //! Jumps, branches and all else that ends a block.
 
 use super::Exit;
+use super::Gear;
+use super::measure::cost;
 use super::position::{Jump, Position, Step};
-use super::{Gear, step::cost};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::Operation;
 use crate::system::System;

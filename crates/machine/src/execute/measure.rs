@@ -5,9 +5,17 @@ use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
 use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Scalar};
+use crate::profile::Costs;
 use crate::system::System;
 use crate::timing::{Charge, LINE_SHIFT, PageName, Walked};
 use crate::translation::{View, WalkTrace};
+
+/// A cost in cycles, 0 without models. Looked for where it is needed: few of the instructions that come here cost more than a
+/// cycle.
+#[inline(always)]
+pub(super) fn cost(system: &System, of: impl FnOnce(&Costs) -> u64) -> u64 {
+    system.timing.as_ref().map_or(0, |timing| of(&timing.costs))
+}
 
 impl Hart {
     /// Charges a load that reached RAM at `offset`, in one page, `count` instructions into its block: all

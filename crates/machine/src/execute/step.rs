@@ -1,6 +1,7 @@
 //! One instruction: its room, by its operation.
 
 use super::control::{branch, branch_zero};
+use super::measure::cost;
 use super::position::{Position, Step};
 use super::transfer::{load, store};
 use super::{Gear, control, integer, transfer};
@@ -8,13 +9,6 @@ use crate::hart::{Hart, Trapped};
 use crate::instruction::{FloatOperation, Operation};
 use crate::profile::Costs;
 use crate::system::System;
-
-/// A cost in cycles, 0 without models. Looked for where it is needed: few of the instructions that come here cost more than a
-/// cycle.
-#[inline(always)]
-pub(super) fn cost(system: &System, of: impl FnOnce(&Costs) -> u64) -> u64 {
-    system.timing.as_ref().map_or(0, |timing| of(&timing.costs))
-}
 
 /// Executes an instruction. Operations that are executed often have arms of their own, since a match within a match is a second
 /// dispatch.
