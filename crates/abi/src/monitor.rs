@@ -145,7 +145,7 @@ named! {
         Wfi = "wfi",
         /// WRS.NTO with hstatus.VTW set.
         WrsNto = "wrs-nto",
-        /// A pause loop, where the computer has pause-loop exiting (docs/extensions.md).
+        /// A pause loop, where the computer has pause-loop exiting (docs/reference/extensions.md).
         PauseLoop = "pause-loop",
         /// SFENCE.VMA or SINVAL.VMA, which traps once after a migration (`tlb-purge = "one-shot"`), and always with shadow tables.
         SfenceVma = "sfence-vma",

@@ -1,4 +1,4 @@
-//! Gap and window of pause-loop exits (docs/extensions.md, `xpartitaple`), in cycles.
+//! Gap and window of pause-loop exits (docs/reference/extensions.md, `xpartitaple`), in cycles.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

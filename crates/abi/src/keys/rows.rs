@@ -113,10 +113,10 @@ rows! {
     TIME_SLICE: Option<u32> = property [System] "time-slice", time(1_000, 10_000),
         Without::Follows("by the hart's speed: 1 ms, more below 125 million instructions a second"), "\"2 ms\"";
 
-    /// Policy for a vCPU that spins at a lock. docs/policies.md compares the policies.
+    /// Policy for a vCPU that spins at a lock. docs/why/spinning.md compares the policies.
     SPIN: SpinMethod = property [System] "spin", Takes::Word(SpinMethod::WORDS), usually!(SpinMethod::Reservation), "\"wapd\"";
 
-    /// Policy for a vCPU that waits for an interrupt. docs/policies.md compares the policies.
+    /// Policy for a vCPU that waits for an interrupt. docs/why/scheduling.md compares the policies.
     WAIT: WaitMethod = property [System] "wait", Takes::Word(WaitMethod::WORDS), usually!(WaitMethod::SelfWait), "\"self-wait\"";
 
     /// Action when the last running VM has ended: power the computer off, power it off if every VM has run, or stay at the operator's
@@ -130,7 +130,7 @@ rows! {
     SCHEDULING: Scheduling = property [System, Vm] "scheduling", Takes::Word(Scheduling::WORDS), usually!(Scheduling::Floating),
         "\"pinned\"";
 
-    /// Rule by which a hart purges the TLB entries of a vCPU that it dispatches. docs/translations.md compares the rules.
+    /// Rule by which a hart purges the TLB entries of a vCPU that it dispatches. docs/why/translations.md compares the rules.
     TLB_PURGE: TlbPurge = property [System] "tlb-purge", Takes::Word(TlbPurge::WORDS), usually!(TlbPurge::LastHost), "\"one-shot\"";
 
     /// Longest time that a vCPU waits for its watched word to change, under the spin policies that watch it. It is not below the time

@@ -107,7 +107,7 @@ fn state_is_kept(files: u32) {
 }
 
 /// Two VMs count the same at once on two harts, then one does beside a guest that takes all counters and keeps them. On the
-/// machine only: QEMU counts instructions by its clock. 21 is the machine's event for fences (docs/machine.md).
+/// machine only: QEMU counts instructions by its clock. 21 is the machine's event for fences (docs/reference/machine.md).
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_vm_counts_its_own_events_and_no_others() {

@@ -213,7 +213,7 @@ pub(super) const GENERAL: [Measure; 67] = [
         "",
         Better::Less,
         "pause-loop exits, as the machine saw them",
-        "Virtual-instruction exceptions by PAUSE in guests (docs/extensions.md, xpartitaple), from the machine's events. With --steady they are \
+        "Virtual-instruction exceptions by PAUSE in guests (docs/reference/extensions.md, xpartitaple), from the machine's events. With --steady they are \
          of the whole run, from a checkpoint of all that follows it.",
     ),
     measure(
@@ -225,7 +225,7 @@ pub(super) const GENERAL: [Measure; 67] = [
          was had had no hart since (lock-waiter preemption). runs: the vCPU whose turn it was had a hart, or nobody had the lock, so that \
          the exit was false. holder-unknown: a lock that was taken before anybody listened to its word. other-word: a word that is no ticket \
          or swap lock by its stores. not-read: the loop's code does not tell its word. Told from the machine's events \
-         (docs/pause-loops.md; paper 004 §4.3).",
+         (docs/why/pause-loops.md; paper 004 §4.3).",
     ),
     measure(
         "pause-time.",

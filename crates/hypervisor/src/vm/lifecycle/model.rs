@@ -40,7 +40,7 @@ struct Vcpu {
     asks: bool,
 }
 
-/// The scheduler's part, as `docs/scheduling.md` states it.
+/// The scheduler's part, as `docs/why/scheduling.md` states it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Harts {
     vcpus: Vec<Vcpu>,
