@@ -2,6 +2,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use linked_list_allocator::LockedHeap;
 
@@ -41,10 +42,43 @@ impl Heap {
     }
 }
 
+/// Whether the system is assembled.
+static SEALED: AtomicBool = AtomicBool::new(false);
+/// Number of [`permit`]s that harts are in.
+static PERMITS: AtomicUsize = AtomicUsize::new(0);
+
+/// The system is assembled: from here on nothing allocates outside a [`permit`].
+///
+/// Guests run from here on, and what a guest can bring about again and again would exhaust the heap. With the feature `lock-order`
+/// the hypervisor stops at the first allocation that departs from this, so that every run is a test of all code that it takes.
+pub fn seal() {
+    SEALED.store(true, Ordering::Relaxed);
+}
+
+/// Lets `act` allocate: for the operator, for a report, or something that happens once.
+pub fn permit<T>(act: impl FnOnce() -> T) -> T {
+    PERMITS.fetch_add(1, Ordering::Relaxed);
+    let result = act();
+    PERMITS.fetch_sub(1, Ordering::Relaxed);
+    result
+}
+
+/// Whether an allocation is one too late.
+#[cfg(any(test, feature = "lock-order"))]
+fn is_late() -> bool {
+    SEALED.load(Ordering::Relaxed) && PERMITS.load(Ordering::Relaxed) == 0
+}
+
 // SAFETY: what is allocated is a piece of one of the two heaps, each of which keeps this contract by itself, and it is given back to
 // the one that it came from: the second one's addresses are known.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        #[cfg(feature = "lock-order")]
+        if is_late() {
+            // The report allocates too.
+            SEALED.store(false, Ordering::Relaxed);
+            panic!("{} bytes are allocated after assembly", layout.size());
+        }
         let allocate = |heap: &LockedHeap| heap.lock().allocate_first_fit(layout).ok();
         let found = allocate(&self.first).or_else(|| allocate(&self.second));
         found.map_or(null_mut(), NonNull::as_ptr)
@@ -120,6 +154,16 @@ mod counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sealed_heap_asks_for_permits() {
+        assert!(!is_late());
+        seal();
+        assert!(is_late());
+        assert!(!permit(is_late));
+        assert!(is_late());
+        SEALED.store(false, Ordering::Relaxed);
+    }
 
     #[test]
     fn what_does_not_fit_into_the_first_piece_comes_from_the_second() {

@@ -23,6 +23,7 @@ use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, fence, interrupt_file, world};
+use crate::heap;
 use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
@@ -92,6 +93,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     start_others(system, own);
     sources::reassign(system);
     lifecycle::start_automatic(system);
+    heap::seal();
     run::run(system, own)
 }
 

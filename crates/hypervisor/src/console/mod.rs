@@ -12,6 +12,7 @@ use spin::Once;
 
 use crate::console::terminal::{Console, Event};
 use crate::devices::uart::board::{BoardUart, FIFO};
+use crate::heap;
 
 /// Bytes that are taken from the consoles at a time.
 const PORTION: usize = 512;
@@ -77,6 +78,15 @@ impl Terminal {
     }
 }
 
+/// Reaches the terminal, once the consoles stand.
+///
+/// Lines are put together on the heap, one a hart at most, and go again before this returns. Their length has a limit, and the backlogs have
+/// their room from the start, so that no guest makes the heap grow.
+fn with_terminal<T>(act: impl FnOnce(&mut Terminal) -> T) -> Option<T> {
+    let terminal = TERMINAL.get()?;
+    Some(heap::permit(|| act(&mut terminal.lock())))
+}
+
 /// How many bytes of output VM `vm` may add now without losing any.
 #[must_use]
 pub fn room(vm: VmId) -> usize {
@@ -87,8 +97,7 @@ pub fn room(vm: VmId) -> usize {
 
 /// Takes what a guest sends. The bytes are the hypervisor's by now: to read a guest's memory takes locks that come before this one.
 pub fn guest_bytes(vm: VmId, bytes: &[u8]) {
-    if let Some(terminal) = TERMINAL.get() {
-        let mut terminal = terminal.lock();
+    with_terminal(|terminal| {
         for &byte in bytes {
             terminal.console.push(vm, byte);
         }
@@ -96,23 +105,22 @@ pub fn guest_bytes(vm: VmId, bytes: &[u8]) {
         if terminal.console.guest_has_output(vm) && !terminal.uart.wants_transmit_interrupt() {
             terminal.pump();
         }
-    }
+    });
 }
 
 /// Takes a byte that a guest sends. False where there is no room for it.
 #[must_use]
 pub fn guest_byte(vm: VmId, byte: u8) -> bool {
-    let Some(terminal) = TERMINAL.get() else {
-        return true;
-    };
-    let mut terminal = terminal.lock();
-    let Some(has_output) = terminal.console.push_where_room(vm, byte) else {
-        return false;
-    };
-    if has_output && !terminal.uart.wants_transmit_interrupt() {
-        terminal.pump();
-    }
-    true
+    let taken = with_terminal(|terminal| {
+        let Some(has_output) = terminal.console.push_where_room(vm, byte) else {
+            return false;
+        };
+        if has_output && !terminal.uart.wants_transmit_interrupt() {
+            terminal.pump();
+        }
+        true
+    });
+    taken.unwrap_or(true)
 }
 
 /// A guest has stopped: the line that it had begun ends.
@@ -124,22 +132,24 @@ pub fn guest_ended(vm: VmId) {
 
 /// The UART wants attention: sends on, and returns what the operator or a guest's user has typed.
 pub fn serve() -> impl Iterator<Item = Event> {
-    core::iter::from_fn(|| {
-        let mut terminal = TERMINAL.get()?.lock();
-        loop {
-            let Some(byte) = terminal.uart.receive() else {
-                terminal.pump();
-                return None;
-            };
-            let Terminal {
-                console, leaving, ..
-            } = &mut *terminal;
-            let event = console.input(byte, &mut |byte| leaving.push_back(byte));
-            if event.is_some() {
-                return event;
-            }
+    core::iter::from_fn(|| with_terminal(next_event)?)
+}
+
+/// Goes on to the next event.
+fn next_event(terminal: &mut Terminal) -> Option<Event> {
+    loop {
+        let Some(byte) = terminal.uart.receive() else {
+            terminal.pump();
+            return None;
+        };
+        let Terminal {
+            console, leaving, ..
+        } = &mut *terminal;
+        let event = console.input(byte, &mut |byte| leaving.push_back(byte));
+        if event.is_some() {
+            return event;
         }
-    })
+    }
 }
 
 /// Prints a line about an event.
@@ -153,44 +163,43 @@ pub fn answer_line(arguments: fmt::Arguments<'_>) {
 }
 
 fn print(arguments: fmt::Arguments<'_>, add: fn(&mut Console, &str)) {
-    match TERMINAL.get() {
-        Some(terminal) => {
-            let text = arguments.to_string();
-            let mut terminal = terminal.lock();
+    let text = TERMINAL
+        .get()
+        .map(|_| heap::permit(|| arguments.to_string()));
+    let said = text.and_then(|text| {
+        with_terminal(|terminal| {
             add(&mut terminal.console, &text);
             terminal.pump();
-        }
-        None => {
-            // Sender never fails.
-            let _ = writeln!(
-                Sender {
-                    uart: &EARLY.lock()
-                },
-                "[partita] {arguments}"
-            );
-        }
+        })
+    });
+    if said.is_none() {
+        // Sender never fails.
+        let _ = writeln!(
+            Sender {
+                uart: &EARLY.lock()
+            },
+            "[partita] {arguments}"
+        );
     }
 }
 
 /// Ends the answer to the operator's command.
 pub fn end_answer() {
-    if let Some(terminal) = TERMINAL.get() {
-        let mut terminal = terminal.lock();
+    with_terminal(|terminal| {
         terminal.console.end_answer();
         terminal.pump();
-    }
+    });
 }
 
 /// Prints a line as it is, between others; waits for the UART where there is no room for it.
 pub fn raw_line(line: &str) {
-    if let Some(terminal) = TERMINAL.get() {
-        let mut terminal = terminal.lock();
+    with_terminal(|terminal| {
         if !terminal.console.has_room(line) {
             terminal.flush();
         }
         terminal.console.raw_line(line);
         terminal.pump();
-    }
+    });
 }
 
 /// Sends all that waits and lets `write` have the UART, with nothing between its lines.

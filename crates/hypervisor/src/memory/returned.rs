@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 
 /// Pages that one step looks at.
-pub const AT_A_TIME: u64 = 128;
+pub const AT_A_TIME: u64 = 64;
 
 /// What a step needs of the world. The lock of the VM's devices is held throughout.
 pub trait Port {

@@ -10,6 +10,7 @@ use scheduler::{Allocation, WaitPolicy};
 use crate::console;
 use crate::console::answer;
 use crate::console::terminal::{Command, Event, VmAction};
+use crate::heap;
 use crate::memory::translations;
 use crate::system::Hypervisor;
 use crate::system::allocation;
@@ -40,7 +41,7 @@ pub fn serve(system: &Hypervisor) {
                 return monitor::ask(system, harts::current());
             }
             Event::Command(command) => {
-                obey(system, command);
+                heap::permit(|| obey(system, command));
                 console::end_answer();
             }
         }

@@ -26,6 +26,7 @@ use spinwait::PollReason;
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
+use crate::heap;
 use crate::memory::translations::holders::Holders;
 use crate::run::attention::handle_host_interrupts;
 use crate::run::begin::{begin, has_enabled_interrupt};
@@ -50,7 +51,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
     // Not on the stack, for the same reason as in `begin_life`.
     let tags = system.board.translation.tags();
-    let mut holders = Box::new(Holders::new(system.purging, tags));
+    let mut holders = heap::permit(|| Box::new(Holders::new(system.purging, tags)));
     // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);

@@ -10,6 +10,7 @@ use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::csr::{self, number};
 use crate::hart::fence;
+use crate::heap;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::physical::Physical;
@@ -25,8 +26,8 @@ use crate::vm::hardware;
 use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
-use crate::vm::loading::{Progress, Stage, Start};
-use crate::vm::seed::{self, Seeds};
+use crate::vm::loading::{Progress, Stage, Start, Tree};
+use crate::vm::seed;
 
 /// Why a guest cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -67,37 +68,53 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
     match &mut loading.stage {
         Stage::Reset => {
             if reset(system, vm) {
-                loading.stage = Stage::Draft;
+                loading.stage = match loading.tree {
+                    Some(_) => Stage::Seed,
+                    None => Stage::Draft,
+                };
             }
         }
         Stage::Draft => {
             // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not
             // change.
             let layout = place(vm, guest_tree_estimate())?;
-            let seed = loading.seeds.as_ref().map(|_| [0; seed::LENGTH]);
-            let draft = tree(system, vm, layout.initrd, seed)?;
+            let has_seed = loading.seeds.is_some();
+            let draft = heap::permit(|| tree(system, vm, layout.initrd, has_seed))?;
             loading.stage = Stage::Tree(draft.len() as u64);
         }
         Stage::Tree(size) => {
             let layout = place(vm, *size)?;
-            let seed = loading.seeds.as_mut().map(Seeds::draw);
-            let tree = tree(system, vm, layout.initrd, seed)?;
+            let has_seed = loading.seeds.is_some();
+            let bytes = heap::permit(|| {
+                tree(system, vm, layout.initrd, has_seed).map(Vec::into_boxed_slice)
+            })?;
+            loading.tree = Some(Tree {
+                seed_at: guest_tree::seed_at(&bytes),
+                bytes,
+                layout,
+            });
+            loading.stage = Stage::Seed;
+        }
+        Stage::Seed => {
+            let tree = loading.tree.as_mut().ok_or(LoadError::Outside)?;
+            if let Some(seeds) = &mut loading.seeds {
+                tree.set_seed(&seeds.draw());
+            }
             let lengths = Lengths {
                 kernel: vm.settings.kernel.len() as u64,
                 initrd: vm.settings.initrd.map_or(0, |data| data.len() as u64),
-                device_tree: tree.len() as u64,
+                device_tree: tree.bytes.len() as u64,
             };
             loading.stage = Stage::Fill {
-                plan: Plan::new(vm.memory.region(), &layout, lengths, zeros),
-                tree,
+                plan: Plan::new(vm.memory.region(), &tree.layout, lengths, zeros),
                 start: Start {
-                    entry: layout.kernel.base(),
-                    tree: layout.device_tree.base(),
+                    entry: tree.layout.kernel.base(),
+                    tree: tree.layout.device_tree.base(),
                 },
             };
         }
-        Stage::Fill { plan, tree, start } => match plan.next(piece_of) {
-            Some(piece) => fill(vm, piece, tree)?,
+        Stage::Fill { plan, start } => match plan.next(piece_of) {
+            Some(piece) => fill(vm, piece, loading.tree.as_ref())?,
             None => {
                 let start = *start;
                 fence::instructions();
@@ -144,7 +161,7 @@ const fn guest_tree_estimate() -> u64 {
     64 << 10
 }
 
-fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
+fn fill(vm: &Vm, piece: Piece, tree: Option<&Tree>) -> Result<(), LoadError> {
     let memory = vm.memory.bytes(piece.to, piece.length);
     let bytes = memory.ok_or(LoadError::Outside)?;
     let file = match piece.source {
@@ -154,7 +171,10 @@ fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
         }
         Source::Kernel => vm.settings.kernel,
         Source::Initrd => vm.settings.initrd.unwrap_or(&[]),
-        Source::DeviceTree => tree,
+        Source::DeviceTree => match tree {
+            Some(tree) => tree.bytes.as_ref(),
+            None => &[],
+        },
     };
     let from = usize::try_from(piece.offset).map_err(|_| LoadError::Outside)?;
     let data = file.get(from..).ok_or(LoadError::Outside)?;
@@ -166,7 +186,7 @@ fn tree(
     system: &Hypervisor,
     vm: &Vm,
     initrd: Option<GuestRegion>,
-    seed: Option<[u8; seed::LENGTH]>,
+    has_seed: bool,
 ) -> Result<Vec<u8>, LoadError> {
     let board = &harts::current().board;
     // A vCPU on shadow tables takes no interrupts of counters (`run::shadow`).
@@ -211,7 +231,8 @@ fn tree(
         virtio: &virtio,
         aplic_sources: system.board.aplic.sources,
         clock: hardware::has_clock(&vm.settings.bus),
-        rng_seed: seed.as_ref().map(|seed| seed.as_slice()),
+        // The seed itself comes when the guest is started.
+        rng_seed: has_seed.then_some(&[0; seed::LENGTH]),
     })
     .map_err(LoadError::Tree)
 }

@@ -12,6 +12,7 @@ use scheduler::HartSet;
 
 use crate::console;
 use crate::hart;
+use crate::heap;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
@@ -39,7 +40,7 @@ pub fn publish(system: &Hypervisor, hart: &Hart) {
 fn print_if_last(system: &Hypervisor, hart: &Hart) {
     if system.report.publish(hart.index) {
         // The counters as they stand, line by line between the other lines of the console, which takes everything.
-        let _ = write(system, &records(system), &mut Lines(String::new()));
+        let _ = heap::permit(|| write(system, &records(system), &mut Lines(String::new())));
         console::end_answer();
         system.aplic.resample(system.board.uart.source);
     }
@@ -78,10 +79,12 @@ fn records(system: &Hypervisor) -> Vec<VmRecord> {
 
 /// Prints the counters as the last thing before the power goes.
 pub fn last_report(system: &Hypervisor) {
-    let vms = records(system);
-    console::last_words(|out| {
-        // The UART takes everything.
-        let _ = write(system, &vms, &mut Through(out));
+    heap::permit(|| {
+        let vms = records(system);
+        console::last_words(|out| {
+            // The UART takes everything.
+            let _ = write(system, &vms, &mut Through(out));
+        });
     });
 }
 

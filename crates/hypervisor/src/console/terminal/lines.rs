@@ -8,13 +8,21 @@ const MAX_WAITING: usize = 64 << 10;
 const LINE_END: &[u8] = b"\r\n";
 
 /// A queue of whole lines with their ends. Lines that find no room are counted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lines {
     bytes: VecDeque<u8>,
     lost: u64,
 }
 
 impl Lines {
+    /// An empty queue, with all the room that it may need.
+    pub fn new() -> Self {
+        Self {
+            bytes: VecDeque::with_capacity(MAX_WAITING),
+            lost: 0,
+        }
+    }
+
     /// Whether there is room for `line`.
     pub fn has_room(&self, line: &str) -> bool {
         line.len().saturating_add(LINE_END.len()) <= MAX_WAITING.saturating_sub(self.bytes.len())

@@ -82,8 +82,8 @@ impl Console {
             awaits_answer: false,
             editor: None,
             last_line: LastLine::default(),
-            answers: Lines::default(),
-            events: Lines::default(),
+            answers: Lines::new(),
+            events: Lines::new(),
             turn: 0,
         }
     }

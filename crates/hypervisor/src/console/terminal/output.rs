@@ -31,7 +31,8 @@ impl Guest {
     pub fn new(name: VmName) -> Self {
         Self {
             name,
-            bytes: VecDeque::new(),
+            // A line that is ended by force may be one byte longer.
+            bytes: VecDeque::with_capacity(BACKLOG + 1),
             line_ends: 0,
             lost: 0,
         }

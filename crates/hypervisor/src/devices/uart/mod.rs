@@ -102,7 +102,7 @@ impl Uart {
     /// A UART as reset leaves it, with a listener at the other end of the line.
     pub fn new() -> Self {
         Self {
-            input: VecDeque::new(),
+            input: VecDeque::with_capacity(INPUT_CAPACITY),
             overrun: false,
             transmitter_interrupt: false,
             interrupt_enable: 0,

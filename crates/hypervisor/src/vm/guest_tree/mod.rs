@@ -231,6 +231,14 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     Ok(fdt.finish()?)
 }
 
+/// Where the seed begins in a tree that [`build`] made with one.
+#[must_use]
+pub fn seed_at(tree: &[u8]) -> Option<usize> {
+    let parsed = fdt::Fdt::new(tree).ok()?;
+    let seed = parsed.find_node("/chosen")?.property("rng-seed")?.value;
+    seed.as_ptr().addr().checked_sub(tree.as_ptr().addr())
+}
+
 /// Sees to it that the parts fit together; gives back the range of the interrupt files.
 fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     if guest.vcpus == 0 {

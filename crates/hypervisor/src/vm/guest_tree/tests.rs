@@ -226,3 +226,17 @@ fn a_guest_is_told_where_its_memory_lies_for_devices() {
         [2, 0x8000_0000, 1, 0x4000_0000, 0, 1 << 30]
     );
 }
+
+#[test]
+fn replaced_seed_makes_the_same_tree() {
+    let mut description = guest(&[]);
+    let expected = build(&description).expect("a sound description");
+    description.rng_seed = Some(&[0; 32]);
+    let mut tree = build(&description).expect("a sound description");
+    let at = seed_at(&tree).expect("a seed");
+    tree[at..][..32].copy_from_slice(&[7; 32]);
+    assert_eq!(tree, expected);
+    description.rng_seed = None;
+    let without = build(&description).expect("a sound description");
+    assert_eq!(seed_at(&without), None);
+}

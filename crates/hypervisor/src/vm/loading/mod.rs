@@ -2,12 +2,13 @@
 
 pub mod plan;
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
 use crate::memory::address::GuestPhysical;
+use crate::vm::image::Layout;
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::Plan;
-use crate::vm::seed::Seeds;
+use crate::vm::seed::{self, Seeds};
 
 /// Where a loaded guest begins.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +26,36 @@ pub struct Loading {
     pub seeds: Option<Seeds>,
     /// All memory has been zeroed or filled since the VM was made.
     pub clean: bool,
+    /// The guest's device tree, made when it is loaded first.
+    pub tree: Option<Tree>,
+}
+
+/// A guest's device tree. A guest that starts again gets the same with another seed, so that a restart allocates nothing.
+#[derive(Debug)]
+pub struct Tree {
+    pub bytes: Box<[u8]>,
+    /// Where the seed begins in it, if there is one.
+    pub seed_at: Option<usize>,
+    /// Where the parts of the guest go.
+    pub layout: Layout,
+}
+
+impl Tree {
+    /// Replaces the seed, if the tree has one.
+    pub fn set_seed(&mut self, seed: &[u8; seed::LENGTH]) {
+        let place = self.seed_at.and_then(|at| self.bytes.get_mut(at..));
+        if let Some(place) = place.and_then(|rest| rest.get_mut(..seed::LENGTH)) {
+            place.copy_from_slice(seed);
+        }
+    }
 }
 
 /// What comes next.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be allocated at each start, and there is one stage a VM"
+)]
 pub enum Stage {
     /// The VM's chips and devices still have to be reset.
     #[default]
@@ -37,9 +64,10 @@ pub enum Stage {
     Draft,
     /// The device tree is to be built, for a tree of this size.
     Tree(u64),
+    /// The tree stands, and is to get a seed.
+    Seed,
     Fill {
         plan: Plan,
-        tree: Vec<u8>,
         start: Start,
     },
 }

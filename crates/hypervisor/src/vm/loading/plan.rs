@@ -1,7 +1,5 @@
 //! In which pieces a guest's memory is filled: pure, so that loading can be left off and gone on with anywhere.
 
-use alloc::vec::Vec;
-
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::vm::image::Layout;
 
@@ -33,11 +31,16 @@ pub struct Piece {
     pub offset: u64,
 }
 
+/// Parts of a layout, and the gaps before and behind them.
+const PARTS: usize = 3;
+const PIECES: usize = 2 * PARTS + 1;
+
 /// What is still to be filled.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Plan {
-    /// From the last to the first.
-    left: Vec<Piece>,
+    pieces: [Piece; PIECES],
+    /// Number of the pieces that are filled.
+    filled: usize,
 }
 
 impl Plan {
@@ -50,55 +53,56 @@ impl Plan {
             source,
             offset: 0,
         };
+        // Without an initrd there is a piece of no bytes at the beginning.
         let initrd = layout
             .initrd
-            .map(|region| part(region, lengths.initrd, Source::Initrd));
-        let parts = [
-            Some(part(layout.kernel, lengths.kernel, Source::Kernel)),
-            initrd,
-            Some(part(
-                layout.device_tree,
-                lengths.device_tree,
-                Source::DeviceTree,
-            )),
+            .map_or((memory, 0), |region| (region, lengths.initrd));
+        let mut parts = [
+            part(layout.kernel, lengths.kernel, Source::Kernel),
+            part(initrd.0, initrd.1, Source::Initrd),
+            part(layout.device_tree, lengths.device_tree, Source::DeviceTree),
         ];
-        let mut left: Vec<Piece> = parts.into_iter().flatten().collect();
-        left.sort_unstable_by_key(|piece| piece.to.raw());
-        if zeros {
-            let mut gaps = Vec::new();
-            let mut from = memory.base().raw();
-            let ends = left.iter().map(|piece| (piece.to.raw(), piece.length));
-            for (start, length) in ends.chain([(memory.end().raw(), 0)]) {
-                gaps.push(Piece {
-                    to: GuestPhysical::new(from),
-                    length: start.saturating_sub(from),
-                    source: Source::Zeros,
-                    offset: 0,
-                });
-                from = start.saturating_add(length);
-            }
-            left.extend(gaps);
+        parts.sort_unstable_by_key(|piece| piece.to.raw());
+        let mut from = memory.base().raw();
+        let ends = parts.map(|piece| (piece.to.raw(), piece.length));
+        let mut ends = ends.into_iter().chain([(memory.end().raw(), 0)]);
+        let gaps: [Piece; PARTS + 1] = core::array::from_fn(|_| {
+            let (start, length) = ends.next().unwrap_or((from, 0));
+            let gap = Piece {
+                to: GuestPhysical::new(from),
+                length: if zeros { start.saturating_sub(from) } else { 0 },
+                source: Source::Zeros,
+                offset: 0,
+            };
+            from = start.saturating_add(length);
+            gap
+        });
+        let mut pieces = parts.into_iter().chain(gaps);
+        let nothing = Piece {
+            to: memory.base(),
+            length: 0,
+            source: Source::Zeros,
+            offset: 0,
+        };
+        Self {
+            pieces: core::array::from_fn(|_| pieces.next().unwrap_or(nothing)),
+            filled: 0,
         }
-        left.retain(|piece| piece.length > 0);
-        left.reverse();
-        Self { left }
     }
 
     /// The next piece, of at most so many bytes for its source; nothing when all is filled.
     pub fn next(&mut self, limit: impl Fn(Source) -> u64) -> Option<Piece> {
-        let part = self.left.last_mut()?;
-        let limit = limit(part.source);
+        while self.pieces.get(self.filled)?.length == 0 {
+            self.filled += 1;
+        }
+        let part = self.pieces.get_mut(self.filled)?;
         let piece = Piece {
-            length: part.length.min(limit.max(1)),
+            length: part.length.min(limit(part.source).max(1)),
             ..*part
         };
-        if piece.length == part.length {
-            self.left.pop();
-        } else {
-            part.to = part.to.checked_add(piece.length).unwrap_or(part.to);
-            part.length -= piece.length;
-            part.offset += piece.length;
-        }
+        part.to = part.to.checked_add(piece.length).unwrap_or(part.to);
+        part.length -= piece.length;
+        part.offset += piece.length;
         Some(piece)
     }
 }
@@ -116,6 +120,25 @@ mod tests {
 
     fn region(page: u64, length: u64) -> GuestRegion {
         GuestRegion::new(GuestPhysical::new(BASE + page * PAGE), length).unwrap()
+    }
+
+    #[test]
+    fn planning_allocates_nothing() {
+        let layout = Layout {
+            kernel: region(1, PAGE),
+            initrd: None,
+            device_tree: region(12, PAGE),
+        };
+        let lengths = Lengths {
+            kernel: PAGE,
+            initrd: 0,
+            device_tree: PAGE,
+        };
+        let count = crate::heap::allocations(|| {
+            let mut plan = Plan::new(region(0, 16 * PAGE), &layout, lengths, true);
+            assert_eq!(core::iter::from_fn(|| plan.next(|_| PAGE)).count(), 16);
+        });
+        assert_eq!(count, 0);
     }
 
     proptest! {

@@ -277,7 +277,9 @@ impl DeviceQueue {
 
     /// Forgets all chains in flight, which a device that was reset does not have any more.
     pub fn abandon(&mut self) {
-        self.next = (1..=self.entries).collect();
+        for (next, following) in self.next.iter_mut().zip(1..) {
+            *next = following;
+        }
         (self.first_free, self.free, self.count) = (0, self.entries, 0);
         self.in_flight.fill(None);
     }

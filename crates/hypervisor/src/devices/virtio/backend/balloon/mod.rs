@@ -42,7 +42,8 @@ impl Balloon {
     pub fn new() -> Self {
         Self {
             report: None,
-            pages: Vec::with_capacity(MAX_BUFFERS),
+            // A chain has fewer direct descriptors than its queue has entries, and the buffers of one indirect table.
+            pages: Vec::with_capacity(MAX_ENTRIES as usize + MAX_BUFFERS),
         }
     }
 

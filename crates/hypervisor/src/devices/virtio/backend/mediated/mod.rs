@@ -32,6 +32,7 @@ use crate::devices::virtio::{
     status,
 };
 use crate::hart::decode::Width;
+use crate::heap;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
 
@@ -291,12 +292,13 @@ impl VirtioDevice for Mediated {
         let spare = self.spare.get_mut(number).and_then(Option::take);
         let device = spare.unwrap_or_else(|| {
             let area = self.config.areas.skip(AREA * number as u64).take(AREA);
-            let device = DeviceQueue::new(area, entries, memory.host);
+            // A device has few queues, and what one allocates goes with it.
+            let device = heap::permit(|| DeviceQueue::new(area, entries, memory.host));
             self.set_up_queue(number, &device, context);
             device
         });
         self.in_use = self.in_use.max(number + 1);
-        Ok(Queue::new(checked, device, method, memory))
+        Ok(heap::permit(|| Queue::new(checked, device, method, memory)))
     }
 
     fn stop_queue(
