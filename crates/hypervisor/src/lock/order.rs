@@ -13,7 +13,7 @@ pub mod place {
     pub const REGISTERS: u8 = 0;
     pub const LOADING: u8 = 1;
     pub const CHIPS: u8 = 2;
-    pub const RETURNING: u8 = 3;
+    pub const RECLAIM: u8 = 3;
     pub const TOLD: u8 = 4;
     pub const LIFE: u8 = 5;
     pub const SHARED: u8 = 6;

@@ -104,9 +104,9 @@ pub enum BadPieces {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// It has been given a frame.
-    Came,
+    FaultedIn,
     /// It had one.
-    WasThere,
+    Present,
     /// It is not the guest's, or there is no frame for it.
     NoFrame,
 }

@@ -7,7 +7,7 @@ pub mod guest;
 pub mod owned;
 pub mod physical;
 pub mod placement;
-pub mod returned;
+pub mod reclaim;
 pub mod shadow;
 mod shifted;
 pub mod tables;

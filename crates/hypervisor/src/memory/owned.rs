@@ -11,7 +11,7 @@ use crate::memory::address::{HostPhysical, HostRegion};
 /// `unsafe` reads and writes it, and can break no object of the hypervisor.
 ///
 /// Two things are not proved. A guest or a device may change the bytes at any time: a value that is needed twice is read once. And
-/// a page of a guest may get another owner after it was given back: [`reclaim`](crate::memory::returned) waits for each hart and each
+/// a page of a guest may get another owner after it was given back: [`reclaim`](crate::memory::reclaim) waits for each hart and each
 /// operation of a device that may hold one of these.
 ///
 /// An address does not become memory without `unsafe`:

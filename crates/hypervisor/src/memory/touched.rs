@@ -2,7 +2,7 @@
 //!
 //! A guest's memory begins with no page at all. What a vCPU touches faults, and what the hypervisor reaches for the guest is asked for
 //! here; either way the page gets a frame of zeros, wherever one is free, and its entry in the G-stage table, which is the only
-//! list of what lies where. A guest may give pages back while it runs ([`returned`](super::returned)). When the run ends, entries and frames go
+//! list of what lies where. A guest may give pages back while it runs ([`reclaim`](super::reclaim)). When the run ends, entries and frames go
 //! back together.
 //!
 //! A hart may keep in mind that a page was not mapped (privileged architecture, "Hypervisor Memory-Management Fence
@@ -120,8 +120,8 @@ impl<S: Store> Pages for TouchedPages<S> {
 
     fn touch(&self, at: GuestPhysical) -> Touch {
         match self.page(at.align_down(PAGE_SIZE)) {
-            Some((_, false)) => Touch::Came,
-            Some((_, true)) => Touch::WasThere,
+            Some((_, false)) => Touch::FaultedIn,
+            Some((_, true)) => Touch::Present,
             None => Touch::NoFrame,
         }
     }

@@ -6,7 +6,7 @@ use scheduler::{Leave, Ticks};
 
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
-use crate::memory::translations::holders::Holders;
+use crate::memory::translations::vmid_table::VmidTable;
 use crate::run::requests::carry_out_requests;
 use crate::run::{loading, switch};
 use crate::system::Hypervisor;
@@ -24,14 +24,14 @@ use crate::vm::vcpu::{Vcpu, VcpuState};
 pub fn begin(
     system: &Hypervisor,
     hart: &Hart,
-    holders: &mut Holders,
+    vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut VcpuState,
     (began, slice): (Ticks, Option<Ticks>),
     books: CpuTime<'_>,
 ) -> Option<Leave> {
     if lifecycle::is_suspended(vm, vcpu)
-        && !resumes(system, hart, holders, (vm, vcpu), registers, books)
+        && !resumes(system, hart, vmids, (vm, vcpu), registers, books)
     {
         return Some(Leave::SelfWait);
     }
@@ -77,13 +77,13 @@ fn start(vcpu: &Vcpu, registers: &mut VcpuState, address: u64, opaque: u64) {
 fn resumes(
     system: &Hypervisor,
     hart: &Hart,
-    holders: &mut Holders,
+    vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut VcpuState,
     books: CpuTime<'_>,
 ) -> bool {
     hart.change.rest();
-    let (file, _) = switch::load(system, hart, holders, (vm, vcpu), registers, books);
+    let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), registers, books);
     let requests = vcpu.take_requests();
     carry_out_requests(system, hart, (vm, vcpu), registers, requests);
     registers.counters.note_overflows(&mut HartCounters);

@@ -27,7 +27,7 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
 use crate::heap;
-use crate::memory::translations::holders::Holders;
+use crate::memory::translations::vmid_table::VmidTable;
 use crate::run::attention::handle_host_interrupts;
 use crate::run::begin::{begin, has_enabled_interrupt};
 use crate::run::exits::exit::{Exit, Next};
@@ -51,7 +51,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
     // Not on the stack, for the same reason as in `begin_life`.
     let tags = system.board.translation.tags();
-    let mut holders = heap::permit(|| Box::new(Holders::new(system.purging, tags)));
+    let mut vmids = heap::permit(|| Box::new(VmidTable::new(system.purging, tags)));
     // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
@@ -132,7 +132,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     true => probe::watch_waiters(system, hart, &watched),
                     false => 0,
                 };
-                left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
+                left = run_vcpu(system, hart, &mut vmids, (vcpu, &terms));
                 if heard != 0 {
                     probe::unwatch_waiters(system, hart, heard);
                 }
@@ -196,7 +196,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) 
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
-    holders: &mut Holders,
+    vmids: &mut VmidTable,
     (vcpu, terms): (&Vcpu, &Terms),
 ) -> Left<VcpuNumber> {
     let vm = system.vm(vcpu.vm);
@@ -207,7 +207,7 @@ fn run_vcpu(
     if lifecycle::asks_at_dispatch(vcpu) {
         let since = (terms.began, terms.slice);
         let at = (vm, vcpu);
-        if let Some(reason) = begin(system, hart, holders, at, &mut registers, since, books) {
+        if let Some(reason) = begin(system, hart, vmids, at, &mut registers, since, books) {
             return left_without_guest(reason);
         }
     }
@@ -215,7 +215,7 @@ fn run_vcpu(
     if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let (file, generation) = switch::load(system, hart, holders, (vm, vcpu), &mut registers, books);
+    let (file, generation) = switch::load(system, hart, vmids, (vm, vcpu), &mut registers, books);
     if file == 0 {
         books.count(Event::MemoryResidentFile);
     }
@@ -247,7 +247,7 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = stay(exit, terms.began, generation, holders);
+    let reason = stay(exit, terms.began, generation, vmids);
     hart.poll_timer.stop();
 
     let supervisor = !registers.context.in_user_mode();
@@ -300,7 +300,7 @@ fn end_spin(books: CpuTime<'_>, vcpu: &Vcpu, registers: &mut VcpuState, word: Wo
 ///
 /// What the vCPU uses of its VM's table is of this `generation`.
 #[inline(always)]
-fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) -> Leave {
+fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) -> Leave {
     let Exit {
         system,
         hart,
@@ -312,13 +312,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
     let mut generation = Some(generation);
     loop {
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(
-                system,
-                hart,
-                (vm, vcpu),
-                holders,
-                exit.registers,
-            ));
+            generation = Some(renew_table(system, hart, (vm, vcpu), vmids, exit.registers));
         }
         if hart.take_ask() {
             if let Some(reason) = reconsider(system, hart, began, exit.registers) {

@@ -3,7 +3,7 @@
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
-use crate::memory::translations::holders::Holders;
+use crate::memory::translations::vmid_table::VmidTable;
 use crate::run::requests::{hide_memory_file, show_interrupts};
 use crate::run::shadow::{self, Arrival, OnHart};
 use crate::run::translations::{self, HartFences};
@@ -19,7 +19,7 @@ use crate::vm::vcpu::{Vcpu, VcpuState};
 pub fn load(
     system: &Hypervisor,
     hart: &Hart,
-    holders: &mut Holders,
+    vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut VcpuState,
     books: CpuTime<'_>,
@@ -33,7 +33,7 @@ pub fn load(
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(holders.tag(vcpu.id)));
+            csr::write::<{ number::HGATP }>(vm.table_register(vmids.tag(vcpu.id)));
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
@@ -43,7 +43,7 @@ pub fn load(
     translations::arrive(
         system,
         hart,
-        holders,
+        vmids,
         (vm, vcpu, generation),
         registers,
         books,
@@ -58,7 +58,7 @@ pub fn load(
         let arrival = Arrival {
             here,
             in_place,
-            tag: holders.tag(vcpu.id),
+            tag: vmids.tag(vcpu.id),
             generation,
         };
         at.arrive(registers, arrival);
@@ -113,13 +113,13 @@ pub fn renew_table(
     system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
-    holders: &Holders,
+    vmids: &VmidTable,
     registers: &mut VcpuState,
 ) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
     let what = (&vm.table_changes, &vcpu.fences);
-    let purge = || purge.carry_out(holders.tag(vcpu.id), what, &mut HartFences(vm));
+    let purge = || purge.carry_out(vmids.tag(vcpu.id), what, &mut HartFences(vm));
     match &mut registers.shadow {
         None => purge(),
         Some(shadow) => {

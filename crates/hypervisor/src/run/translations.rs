@@ -8,8 +8,8 @@ use crate::hart::csr::{self, hstatus, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand};
 use crate::hart::{custom, fence};
 use crate::memory::address::GuestPhysical;
-use crate::memory::translations::holders::Holders;
 use crate::memory::translations::remote::Operands;
+use crate::memory::translations::vmid_table::VmidTable;
 use crate::memory::translations::{Fences, Remembered, Tag, Watch};
 use crate::run::shadow::OnHart;
 use crate::system::Hypervisor;
@@ -65,21 +65,21 @@ impl Fences for HartFences<'_> {
 pub fn arrive(
     system: &Hypervisor,
     hart: &Hart,
-    holders: &mut Holders,
+    vmids: &mut VmidTable,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut VcpuState,
     books: CpuTime<'_>,
 ) {
     let shadowed = registers.shadow.is_some();
     let method = || method(system, shadowed);
-    if (registers.cached).comes_back(vcpu.id, hart.index, holders, generation, method) {
+    if (registers.cached).comes_back(vcpu.id, hart.index, vmids, generation, method) {
         // Where the vCPU's fences are to trap, they do so already: hstatus is kept with its other registers.
         return;
     }
     arrive_from_elsewhere(
         system,
         hart,
-        holders,
+        vmids,
         (vm, vcpu, generation),
         registers,
         books,
@@ -98,7 +98,7 @@ fn method(system: &Hypervisor, shadowed: bool) -> TlbPurge {
 fn arrive_from_elsewhere(
     system: &Hypervisor,
     hart: &Hart,
-    holders: &mut Holders,
+    vmids: &mut VmidTable,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut VcpuState,
     books: CpuTime<'_>,
@@ -107,16 +107,16 @@ fn arrive_from_elsewhere(
     let was_watched = registers.cached.watch() == Watch::Trap;
     let trapped = was_watched && registers.cached.has_changed_address_space();
     let method = method(system, registers.shadow.is_some());
-    let method = registers.trial.method(method, moved, trapped);
+    let method = registers.backoff.method(method, moved, trapped);
     let cached = &mut registers.cached;
     let tables = (generation, vcpu.fences.count());
-    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, tables);
+    let mut purge = cached.arrive(method, vcpu.id, hart.index, vmids, tables);
     if purge.stale {
         books.count(Event::TlbPurged);
     } else if purge.moved {
         books.count(Event::TlbKept);
         if !trapped {
-            registers.trial.has_paid();
+            registers.backoff.succeeded();
         }
     }
     if hart.has(Capability::PurgeMask) {
@@ -126,7 +126,7 @@ fn arrive_from_elsewhere(
     }
     let fences = &mut HartFences(vm);
     let what = (&vm.table_changes, &vcpu.fences);
-    if purge.carry_out_at_arrival(vcpu.id, holders, what, fences) {
+    if purge.carry_out_at_arrival(vcpu.id, vmids, what, fences) {
         books.count(Event::VmidRenewed);
     }
     let old = registers.context.hstatus & !hstatus::VTVM;
@@ -182,7 +182,7 @@ pub fn carry_out_fences(
 /// The vCPU, which is on the hart, has fenced or is about to.
 pub fn fenced(hart: &Hart, registers: &mut VcpuState) {
     if registers.cached.watch() == Watch::Trap {
-        registers.trial.was_in_vain();
+        registers.backoff.failed();
     }
     registers.cached.fenced(hart.index);
     registers.context.hstatus &= !hstatus::VTVM;
@@ -200,7 +200,7 @@ pub fn left_guest(system: &Hypervisor) {
 #[must_use]
 pub fn access_address_space(hart: &Hart, registers: &mut VcpuState, access: CsrAccess) -> bool {
     if access.writes() && !registers.cached.changes_address_space(hart.index) {
-        registers.trial.was_in_vain();
+        registers.backoff.failed();
         fenced(hart, registers);
         return false;
     }

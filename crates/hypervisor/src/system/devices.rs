@@ -132,11 +132,11 @@ impl VirtioContext for VmContext<'_> {
     fn give_back(&self, pages: GuestRegion) -> bool {
         let memory = &self.vm.memory;
         let is_given = memory.comes_on_touch() && memory.region().covers(pages);
-        is_given && self.vm.returning.lock().give(pages)
+        is_given && self.vm.reclaim.lock().give(pages)
     }
 
     fn gives_back(&self) -> bool {
-        self.vm.returning.lock().is_busy()
+        self.vm.reclaim.lock().is_busy()
     }
 
     fn notify_client(&self, client: Client) {

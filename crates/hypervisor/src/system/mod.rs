@@ -13,7 +13,7 @@ pub mod loader;
 pub mod monitor;
 pub mod pages;
 pub mod policy;
-pub mod returned;
+pub mod reclaim;
 pub mod running;
 pub mod scheduling;
 pub mod served;

@@ -8,7 +8,7 @@ use scheduler::VmId;
 use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::gstage::TableMemory;
 use crate::memory::owned::OwnedRegion;
-use crate::memory::returned::Returning;
+use crate::memory::reclaim::Reclaim;
 use crate::memory::tables::{FrameSource, PhysicalTables};
 use crate::memory::touched::Store;
 use crate::system::devices::VmContext;
@@ -68,13 +68,13 @@ pub fn begin_anew(vm: &Vm) {
     if vm.memory.comes_on_touch() {
         // Whoever serves its devices reaches its memory under this lock.
         let _chips = vm.chips.lock();
-        give_all_back(vm, &mut vm.returning.lock());
+        give_all_back(vm, &mut vm.reclaim.lock());
     }
 }
 
 /// Those that the guest was giving back are among them.
-fn give_all_back(vm: &Vm, returning: &mut Returning) {
-    returning.clear();
+fn give_all_back(vm: &Vm, reclaim: &mut Reclaim) {
+    reclaim.clear();
     vm.memory.give_back();
 }
 
@@ -82,25 +82,25 @@ fn give_all_back(vm: &Vm, returning: &mut Returning) {
 pub fn end(system: &Hypervisor, vm: &Vm) {
     if vm.memory.comes_on_touch() {
         let mut chips = vm.chips.lock();
-        let mut returning = vm.returning.lock();
+        let mut reclaim = vm.reclaim.lock();
         // Nobody starts it under this lock.
         let life = vm.life.lock();
         if life.state() != VmState::Stopped {
-            vm.owes_pages.store(false, Ordering::Relaxed);
+            vm.reclaim_pending.store(false, Ordering::Relaxed);
             return;
         }
         let quiet = chips.are_quiescent(&VmContext::new(system, vm));
         if quiet {
-            give_all_back(vm, &mut returning);
+            give_all_back(vm, &mut reclaim);
         }
-        vm.owes_pages.store(!quiet, Ordering::Relaxed);
+        vm.reclaim_pending.store(!quiet, Ordering::Relaxed);
     }
 }
 
 /// The same, where a device that VMs share was still at work for this one when it stopped, and may not be any more.
 #[inline]
-pub fn end_if_owed(system: &Hypervisor, vm: &Vm) {
-    if vm.owes_pages.load(Ordering::Relaxed) {
+pub fn end_if_pending(system: &Hypervisor, vm: &Vm) {
+    if vm.reclaim_pending.load(Ordering::Relaxed) {
         end(system, vm);
     }
 }

@@ -70,7 +70,7 @@ pub fn look_at_shared(system: &Hypervisor, told: Clients) {
             let vm = system.vm(vm);
             let context = VmContext::new(system, vm);
             vm.chips.lock().poll_device(device, &context);
-            pages::end_if_owed(system, vm);
+            pages::end_if_pending(system, vm);
         }
     }
 }
@@ -85,6 +85,6 @@ pub fn look_after_shared(system: &Hypervisor) {
     }
     // A device that is reset late does not interrupt when it has done so.
     for vm in &system.vms {
-        pages::end_if_owed(system, vm);
+        pages::end_if_pending(system, vm);
     }
 }

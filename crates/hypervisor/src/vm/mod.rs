@@ -33,7 +33,7 @@ use crate::lock::{Mutex, place};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::gstage::{Permissions, Translation};
 use crate::memory::guest::GuestMemory;
-use crate::memory::returned::Returning;
+use crate::memory::reclaim::Reclaim;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
@@ -99,11 +99,11 @@ pub struct Vm {
     pub loading: Mutex<Loading, { place::LOADING }>,
     heartbeat: AtomicU64,
     /// Whether it has stopped and its pages could not go yet.
-    pub owes_pages: AtomicBool,
+    pub reclaim_pending: AtomicBool,
     /// Whether its guest has begun to give pages back since the VM was made.
     gives_pages: AtomicBool,
     /// The pages that its guest is giving back.
-    pub returning: Mutex<Returning, { place::RETURNING }>,
+    pub reclaim: Mutex<Reclaim, { place::RECLAIM }>,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
@@ -133,9 +133,9 @@ impl Vm {
         let told = Mutex::new(Told::new(settings.dedicated));
         let loops = settings.pause_loops;
         let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_max);
-        let returning = match memory.comes_on_touch() {
-            true => Returning::new(),
-            false => Returning::default(),
+        let reclaim = match memory.comes_on_touch() {
+            true => Reclaim::new(),
+            false => Reclaim::default(),
         };
         Self {
             id,
@@ -153,9 +153,9 @@ impl Vm {
             life: Mutex::new(life),
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
-            owes_pages: AtomicBool::new(false),
+            reclaim_pending: AtomicBool::new(false),
             gives_pages: AtomicBool::new(false),
-            returning: Mutex::new(returning),
+            reclaim: Mutex::new(reclaim),
             told,
             reports: RateLimit::new(board.timebase_hertz, REPORTS_A_SECOND),
         }

@@ -17,8 +17,8 @@ use crate::interrupts::{Interrupts, StaleFiles};
 use crate::memory::address::HostPhysical;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
+use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
-use crate::memory::translations::trial::Trial;
 use crate::vm::float::Float;
 use crate::vm::shadow::Shadow;
 use crate::vm::word::{GuestWord, WaitConditions, Word};
@@ -148,7 +148,7 @@ pub struct VcpuState {
     pub counters: Counters,
     /// Whether watching its fences has been worth it: beside the beginning of `cached`, since each change of hart needs both, and another
     /// hart's cache has them.
-    pub trial: Trial,
+    pub backoff: Backoff,
     /// Where its translations may be cached.
     pub cached: Cached,
 }
@@ -163,7 +163,7 @@ impl VcpuState {
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
             cached: Cached::default(),
-            trial: Trial::default(),
+            backoff: Backoff::default(),
             known_loop: KnownLoop::default(),
             pauses: PauseWindow::default(),
             spinning: SpinHistory::default(),

@@ -7,7 +7,7 @@ const NAMES: [&str; 20] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
-    "Vm::returning",
+    "Vm::reclaim",
     "Vm::told",
     "Vm::life",
     "Hypervisor::disks",

@@ -22,7 +22,7 @@ use crate::memory::address::HostRegion;
 use crate::memory::frames::pool::NoPages;
 use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use crate::memory::owned::OwnedRegion;
-use crate::memory::returned::AT_A_TIME;
+use crate::memory::reclaim::MAX_PAGES_A_STEP;
 
 /// Why the VMs could not all be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,14 +88,14 @@ pub fn place(
 }
 
 /// Pages that a guest of so many bytes, whose pages come when they are touched, may have at a time: its memory, the tables for it, and
-/// the pages that it has given back and that somebody may still use ([`AT_A_TIME`] at most).
+/// the pages that it has given back and that somebody may still use ([`MAX_PAGES_A_STEP`] at most).
 #[must_use]
 pub const fn reservation(size: u64) -> u64 {
     let pages = size.div_ceil(FrameSize::Page.bytes());
     // One more of each level where the memory does not begin with its leaf.
     let last_level = size.div_ceil(FrameSize::Megapage.bytes()) + 1;
     let middle_level = size.div_ceil(FrameSize::Gigapage.bytes()) + 1;
-    pages + last_level + middle_level + AT_A_TIME
+    pages + last_level + middle_level + MAX_PAGES_A_STEP
 }
 
 fn place_one(

@@ -1,7 +1,7 @@
 //! A few pages whose frames are known without a walk of the tables.
 //!
 //! It belongs to the table: an entry is made and forgotten under the table's lock, and found without it. So what is found was in the table
-//! at that moment, as with a walk, and [`returned`](crate::memory::returned) waits for whoever uses either.
+//! at that moment, as with a walk, and [`reclaim`](crate::memory::reclaim) waits for whoever uses either.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -11,7 +11,7 @@ use crate::memory::frames::pool::tests::pool;
 use crate::memory::gstage::Mode;
 use crate::memory::guest::GuestMemory;
 use crate::memory::placement::reservation;
-use crate::memory::returned::{self, AT_A_TIME};
+use crate::memory::reclaim::{self, MAX_PAGES_A_STEP};
 
 const FIRST_VM: VmId = VmId::new(0).unwrap();
 const GIB: u64 = 1 << 30;
@@ -132,11 +132,11 @@ fn a_page_comes_when_it_is_touched_and_stays() {
     assert!(memory.comes_on_touch() && memory.whole().is_none() && memory.mapped().is_empty());
     let mapped = |address| store.look(|tables| table.lock().translate(tables, address));
     assert_eq!(mapped(at(0x5000)), None);
-    assert_eq!(memory.touch(at(0x5123)), Touch::Came);
+    assert_eq!(memory.touch(at(0x5123)), Touch::FaultedIn);
     let there = mapped(at(0x5000)).unwrap();
     assert_eq!(there.permissions, Permissions::MEMORY);
     assert_eq!(there.leaf_size, PAGE_SIZE);
-    assert_eq!(memory.touch(at(0x5fff)), Touch::WasThere);
+    assert_eq!(memory.touch(at(0x5fff)), Touch::Present);
     // The hypervisor reaches the same page.
     let reached = memory.in_one(at(0x5008), 8).unwrap();
     assert_eq!(reached.base().raw(), there.host.raw() + 8);
@@ -162,11 +162,11 @@ fn a_range_is_its_pages_in_their_order() {
 fn without_a_frame_a_page_does_not_come_and_later_it_may() {
     // Two tables and one page.
     let (memory, _, _) = guest(Mode::Sv39x4, 64 << 20, 3);
-    assert_eq!(memory.touch(at(0)), Touch::Came);
+    assert_eq!(memory.touch(at(0)), Touch::FaultedIn);
     assert_eq!(memory.touch(at(PAGE_SIZE)), Touch::NoFrame);
     assert_eq!(memory.in_one(at(PAGE_SIZE), 8), None);
     memory.give_back();
-    assert_eq!(memory.touch(at(PAGE_SIZE)), Touch::Came);
+    assert_eq!(memory.touch(at(PAGE_SIZE)), Touch::FaultedIn);
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -208,9 +208,9 @@ proptest! {
                     let touch = memory.touch(at(page * PAGE_SIZE + 8));
                     let host = mapped(at(page * PAGE_SIZE)).unwrap().host.raw();
                     match was {
-                        Some(before) => prop_assert_eq!((touch, host), (Touch::WasThere, before)),
+                        Some(before) => prop_assert_eq!((touch, host), (Touch::Present, before)),
                         None => {
-                            prop_assert_eq!(touch, Touch::Came);
+                            prop_assert_eq!(touch, Touch::FaultedIn);
                             came(page, host)?;
                         }
                     }
@@ -239,8 +239,8 @@ proptest! {
 fn a_page_that_was_given_back_comes_anew() {
     let (memory, _table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
     let pages = memory.pages();
-    assert_eq!(memory.touch(at(0x5008)), Touch::Came);
-    assert_eq!(memory.touch(at(0x6000)), Touch::Came);
+    assert_eq!(memory.touch(at(0x5008)), Touch::FaultedIn);
+    assert_eq!(memory.touch(at(0x6000)), Touch::FaultedIn);
     let (before, other) = (pages.frame(at(0x5000)), pages.frame(at(0x6000)));
     let left = store.0.lock().unwrap().0.left;
     let resident = pages.resident().unwrap();
@@ -255,7 +255,7 @@ fn a_page_that_was_given_back_comes_anew() {
     pages.free(before.unwrap());
     assert_eq!(store.0.lock().unwrap().0.left, left + 1);
     assert_eq!(pages.resident(), Some(resident - PAGE_SIZE));
-    assert_eq!(memory.touch(at(0x5008)), Touch::Came);
+    assert_eq!(memory.touch(at(0x5008)), Touch::FaultedIn);
     assert_ne!(pages.frame(at(0x5000)), before);
     assert_eq!(pages.frame(at(0x6000)), other);
 }
@@ -323,7 +323,7 @@ struct OtherHart<'a> {
     is_using: bool,
 }
 
-impl returned::Port for OtherHart<'_> {
+impl reclaim::Port for OtherHart<'_> {
     fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
         self.pages.frame(page)
     }
@@ -376,20 +376,20 @@ fn reserved_guest(pages: u64) -> GuestMemory {
 fn page_on_its_way_has_a_successor() {
     let memory = reserved_guest(600);
     let touch_all = || (0..600).all(|page| memory.touch(at(page * PAGE_SIZE)) != Touch::NoFrame);
-    let mut returning = returned::Returning::new();
+    let mut returning = reclaim::Reclaim::new();
     for _ in 0..3 {
         assert!(touch_all());
-        for start in (0..512).step_by(AT_A_TIME as usize) {
-            let given = GuestRegion::new(at(start * PAGE_SIZE), AT_A_TIME * PAGE_SIZE);
+        for start in (0..512).step_by(MAX_PAGES_A_STEP as usize) {
+            let given = GuestRegion::new(at(start * PAGE_SIZE), MAX_PAGES_A_STEP * PAGE_SIZE);
             assert!(returning.give(given.unwrap()));
             let mut other = OtherHart {
                 pages: memory.pages(),
                 is_using: true,
             };
-            assert_eq!(returning.step(&other), returned::Step::Later);
+            assert_eq!(returning.step(&other), reclaim::Step::Later);
             assert!(touch_all(), "while a hart uses the former pages");
             other.is_using = false;
-            assert_eq!(returning.step(&other), returned::Step::Done);
+            assert_eq!(returning.step(&other), reclaim::Step::Done);
         }
     }
 }
@@ -417,7 +417,7 @@ proptest! {
     #[test]
     fn touched_page_always_comes(turns in turns()) {
         let memory = reserved_guest(700);
-        let mut returning = returned::Returning::new();
+        let mut returning = reclaim::Reclaim::new();
         for turn in turns {
             match turn {
                 Turn::Touch(from, count) => {

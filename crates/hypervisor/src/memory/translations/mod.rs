@@ -10,7 +10,7 @@
 //! out by [`Fences`]. `model` explores all that harts, vCPUs and tables can do, and looks for a use of a stale entry.
 //!
 //! The argument, for a vCPU V that is about to run on a hart H. An entry on H with V's tag may be stale because
-//! - another vCPU made it: then that vCPU had the tag on H later than V, and `Holders` knows ([`Purge::others`]);
+//! - another vCPU made it: then that vCPU had the tag on H later than V, and `VmidTable` knows ([`Purge::others`]);
 //! - V changed its tables and fenced on another hart since it left H: then H is not one of V's good harts ([`Purge::stale`]; below);
 //! - V's life began anew: a new [`Cached`] leads to the same purge;
 //! - a sibling asked V for a fence: then H has carried out fewer of these than there were ([`Purge::fences`], [`remote`]);
@@ -24,9 +24,9 @@
 //! traps ([`TlbPurge::OneShot`]), as long as there is another good hart that it would make a bad one. So a fence that does not trap
 //! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
+pub mod backoff;
 pub mod changes;
 mod fences;
-pub mod holders;
 #[cfg(test)]
 mod model;
 pub mod remote;
@@ -37,7 +37,7 @@ mod renaming;
 mod tags;
 #[cfg(test)]
 mod tests;
-pub mod trial;
+pub mod vmid_table;
 
 pub use fences::Fences;
 pub use tags::{MOST_TAG_BITS, Tag, Tags};
@@ -46,9 +46,9 @@ use crate::hart::capabilities::Capability;
 use crate::memory::address::GuestPhysical;
 use abi::system::TlbPurge;
 use changes::Changed;
-use holders::Holders;
 use remote::Outstanding;
 use scheduler::{HartId, HartSet, MAX_HARTS, VcpuNumber};
+use vmid_table::VmidTable;
 
 /// So many of a guest's changes of its address space are carried out for it while its fences trap, after each change of hart; at
 /// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
@@ -129,7 +129,7 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU comes to `hart`, whose hgatp has the tag that `holders` has for it; the G-stage table has `generation`, from 1, and siblings have asked for
+    /// The vCPU comes to `hart`, whose hgatp has the tag that `vmids` has for it; the G-stage table has `generation`, from 1, and siblings have asked for
     /// so many `fences`.
     /// Nothing of what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
     /// [`Cached::watch`] says from then on.
@@ -139,10 +139,10 @@ impl Cached {
         method: TlbPurge,
         vcpu: VcpuNumber,
         hart: HartId,
-        holders: &mut Holders,
+        vmids: &mut VmidTable,
         (generation, fences): (u64, u64),
     ) -> Purge {
-        let others = holders.take(vcpu);
+        let others = vmids.take(vcpu);
         let moved = self.last.replace(hart) != Some(hart);
         let stale = !self.good.contains(hart);
         self.good.insert(hart);
@@ -176,14 +176,14 @@ impl Cached {
         &self,
         vcpu: VcpuNumber,
         hart: HartId,
-        holders: &Holders,
+        vmids: &VmidTable,
         generation: u64,
         method: impl FnOnce() -> TlbPurge,
     ) -> bool {
         self.last == Some(hart)
             && self.good.contains(hart)
             && self.on[hart.index()].seen == generation
-            && holders.has(vcpu)
+            && vmids.has(vcpu)
             && match self.watch {
                 // No other hart is a good one, which is right under each method.
                 Watch::Nothing => true,
@@ -294,26 +294,26 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `holders` has for the vCPU. `changes` are those of
+    /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `vmids` has for the vCPU. `changes` are those of
     /// its table, `asked` the fences of its siblings. True where the vCPU has a new tag.
     #[inline(never)]
     pub fn carry_out_at_arrival(
         self,
         vcpu: VcpuNumber,
-        holders: &mut Holders,
+        vmids: &mut VmidTable,
         (changes, asked): (&impl Changed, &impl Outstanding),
         fences: &mut impl Fences,
     ) -> bool {
         let pages = self.older.map(|since| changes.since(since));
         let everything = self.others || self.stale || matches!(pages, Some(None));
-        if everything && holders.rename(vcpu, fences).is_some() {
+        if everything && vmids.rename(vcpu, fences).is_some() {
             // The new tag marks nothing.
             if self.moved {
                 fences.instructions();
             }
             return true;
         }
-        self.drop_entries(holders.tag(vcpu), pages, asked, fences);
+        self.drop_entries(vmids.tag(vcpu), pages, asked, fences);
         false
     }
 

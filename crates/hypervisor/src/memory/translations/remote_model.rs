@@ -4,8 +4,8 @@
 //! knows of local fences is here too, because a fence of a sibling must leave it alone.
 
 use super::changes::Changes;
-use super::holders::Holders;
 use super::remote::{Fenced, Operands, Outstanding};
+use super::vmid_table::VmidTable;
 use super::*;
 use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
@@ -134,12 +134,12 @@ impl World {
     }
 
     fn carry_out(&mut self, place: usize, purge: Purge, forgotten: Forgotten) {
-        let mut holders = Holders::new(Purging::Fence, Tags::with_bits(14));
-        let _ = holders.take(vcpu());
+        let mut vmids = VmidTable::new(Purging::Fence, Tags::with_bits(14));
+        let _ = vmids.take(vcpu());
         let changes = Changes::<1>::new(|_| GuestPhysical::new(0));
         let told = Told(&self.fenced, forgotten);
         let mut fences = Model(&mut self.entries[place], forgotten);
-        purge.carry_out_at_arrival(vcpu(), &mut holders, (&changes, &told), &mut fences);
+        purge.carry_out_at_arrival(vcpu(), &mut vmids, (&changes, &told), &mut fences);
     }
 
     fn next(&self, method: TlbPurge, forgotten: Forgotten) -> Vec<Self> {
@@ -173,16 +173,16 @@ impl World {
 
     fn arrived(&self, place: usize, method: TlbPurge, forgotten: Forgotten) -> Self {
         let mut world = self.copied();
-        let mut holders = Holders::new(Purging::Fence, Tags::with_bits(14));
-        let _ = holders.take(vcpu());
+        let mut vmids = VmidTable::new(Purging::Fence, Tags::with_bits(14));
+        let _ = vmids.take(vcpu());
         let tables = (1, world.fenced.count());
         world.place = Some((place, false));
         // As the run loop does it; what siblings have asked for is a request.
-        if (world.cached).comes_back(vcpu(), hart(place), &holders, 1, || method) {
+        if (world.cached).comes_back(vcpu(), hart(place), &vmids, 1, || method) {
             return world;
         }
         world.remembered = false;
-        let mut purge = (world.cached).arrive(method, vcpu(), hart(place), &mut holders, tables);
+        let mut purge = (world.cached).arrive(method, vcpu(), hart(place), &mut vmids, tables);
         if forgotten == Forgotten::Arrival {
             purge.fences = None;
         }

@@ -5,8 +5,8 @@
 //! with what both stages make together, and entries of the G-stage.
 
 use super::changes::Changes;
-use super::holders::Holders;
 use super::remote::{Fenced, Operands};
+use super::vmid_table::VmidTable;
 use super::*;
 use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
@@ -39,7 +39,7 @@ struct Marked {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
     marked: Vec<Marked>,
-    holders: Holders,
+    vmids: VmidTable,
     /// In hgatp.
     tag: u16,
 }
@@ -110,7 +110,7 @@ impl World {
         };
         Self {
             marked: vec![unknown; usize::from(tags)],
-            holders: Holders::new(
+            vmids: VmidTable::new(
                 Purging::NewVmid,
                 Tags {
                     count: tags,
@@ -142,9 +142,9 @@ impl World {
             // Its sibling finds it changed too, before it next enters its guest.
             world.forget_siblings(vcpu);
         }
-        world.tag = world.holders.tag(id(vcpu)).number();
+        world.tag = world.vmids.tag(id(vcpu)).number();
         let purge = Purge {
-            others: world.holders.take(id(vcpu)),
+            others: world.vmids.take(id(vcpu)),
             moved: false,
             stale,
             older: older.then_some(0),
@@ -158,12 +158,7 @@ impl World {
         };
         let changes = Changes::<1>::new(|_| GuestPhysical::new(0));
         let asked = Fenced::<1>::default();
-        purge.carry_out_at_arrival(
-            id(vcpu),
-            &mut world.holders,
-            (&changes, &asked),
-            &mut fences,
-        );
+        purge.carry_out_at_arrival(id(vcpu), &mut world.vmids, (&changes, &asked), &mut fences);
         assert!(fences.fences <= self.marked.len() + 1);
         let used = &mut world.marked[usize::from(world.tag)];
         let others = used.virtual_of & !(1 << vcpu) != 0 || used.guest_of & !(1 << VM[vcpu]) != 0;
@@ -179,7 +174,7 @@ impl World {
     /// use to them any more, let them have none.
     fn forget_siblings(&mut self, vcpu: usize) {
         for other in (0..VM.len()).filter(|other| *other != vcpu && VM[*other] == VM[vcpu]) {
-            self.holders.forget(id(other));
+            self.vmids.forget(id(other));
         }
     }
 }
@@ -242,6 +237,6 @@ fn a_round_is_as_long_as_there_are_tags() {
     }
     let round: Vec<u16> = (1..8).collect();
     assert_eq!(given, [round.clone(), round.clone(), round].concat());
-    let most = Holders::new(Purging::NewVmid, Tags::with_bits(14));
+    let most = VmidTable::new(Purging::NewVmid, Tags::with_bits(14));
     assert_eq!(most.tag(id(0)), Tag(0), "none before the first round");
 }

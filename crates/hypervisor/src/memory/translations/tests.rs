@@ -1,6 +1,6 @@
 use super::changes::{Changed, Changes};
-use super::holders::Holders;
 use super::remote::{Fenced, Operands};
+use super::vmid_table::VmidTable;
 use super::*;
 use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
@@ -80,7 +80,7 @@ impl Fences for Made {
 /// Lets `order` come to hart 0 one after the other, and counts the purges after each one's first time.
 fn purges(bits: u32, order: &[u16]) -> usize {
     let tags = Tags::with_bits(bits);
-    let mut holders = Holders::new(Purging::Fence, tags);
+    let mut vmids = VmidTable::new(Purging::Fence, tags);
     let mut cached = vec![Cached::default(); 8];
     let mut count = 0;
     for (turn, index) in order.iter().enumerate() {
@@ -89,7 +89,7 @@ fn purges(bits: u32, order: &[u16]) -> usize {
             TlbPurge::LastHost,
             vcpu(*index),
             hart(0),
-            &mut holders,
+            &mut vmids,
             (1, 0),
         );
         if order[..turn].contains(index) && purge != Purge::default() {
@@ -158,7 +158,7 @@ impl Changed for LookedThrough {
 fn the_changes_of_a_table_are_looked_through_once_at_an_arrival() {
     for stale in [false, true] {
         let changes = LookedThrough::default();
-        let mut holders = Holders::new(Purging::Fence, Tags::with_bits(14));
+        let mut vmids = VmidTable::new(Purging::Fence, Tags::with_bits(14));
         let purge = Purge {
             moved: true,
             stale,
@@ -167,7 +167,7 @@ fn the_changes_of_a_table_are_looked_through_once_at_an_arrival() {
         };
         let mut fenced = Made::default();
         let what = (&changes, &Fenced::<1>::default());
-        assert!(!purge.carry_out_at_arrival(vcpu(0), &mut holders, what, &mut fenced));
+        assert!(!purge.carry_out_at_arrival(vcpu(0), &mut vmids, what, &mut fenced));
         let kept = ["page", "instructions"];
         let dropped = ["page", "virtual", "instructions"];
         match stale {

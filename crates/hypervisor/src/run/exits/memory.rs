@@ -17,7 +17,7 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::system::devices::VmContext;
 use crate::system::interrupt_port;
-use crate::system::returned;
+use crate::system::reclaim;
 use crate::system::sharing;
 
 /// Where hgatp has the VMID, and its bits (privileged architecture, "hgatp" on 64-bit harts).
@@ -78,9 +78,9 @@ pub fn emulate(
 #[inline(never)]
 fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) -> (ExitCause, Next) {
     match exit.vm.memory.touch(address) {
-        Touch::Came if !exit.vm.gives_pages() => {}
+        Touch::FaultedIn if !exit.vm.gives_pages() => {}
         // Another vCPU was faster, or the hart keeps in mind that there was nothing, or what was there before a sibling gave the page back.
-        Touch::Came | Touch::WasThere => {
+        Touch::FaultedIn | Touch::Present => {
             let vmid = csr::read::<{ number::HGATP }>() >> VMID_SHIFT & VMID;
             fence::guest_physical_page(address.raw(), vmid);
         }
@@ -123,7 +123,7 @@ fn device_access(
             let answer = chips.store(device, at, value, &devices);
             if answer.1 == Err(WouldBlock) && exit.vm.memory.comes_on_touch() {
                 // It may be that it waits for pages to go.
-                returned::step(exit.system, exit.vm, &chips);
+                reclaim::step(exit.system, exit.vm, &chips);
             }
             drop(chips);
             if let Some(told) = devices.told() {

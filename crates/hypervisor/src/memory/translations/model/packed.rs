@@ -15,7 +15,7 @@ impl World {
             packer.put(hart.declared.into(), 2);
             packer.put(hart.mask.into(), 2);
             for vcpu in 0..VCPUS {
-                let holder = hart.holders.last(tags.of(id(vcpu)));
+                let holder = hart.vmids.last(tags.of(id(vcpu)));
                 packer.put(holder.into(), 2);
             }
         }
@@ -50,7 +50,7 @@ impl World {
             hart.mask = packer.take(2) as u8;
             for vcpu in 0..VCPUS {
                 let tag = tags.of(id(vcpu));
-                hart.holders.set_last(tag, packer.take(2) as u16);
+                hart.vmids.set_last(tag, packer.take(2) as u16);
             }
         }
         for vcpu in &mut world.vcpus {

@@ -60,9 +60,9 @@ impl World {
         let mut world = self.clone();
         let generation = world.generations[VM[vcpu]];
         let tag = tags.of(id(vcpu));
-        let holders = &mut world.harts[hart].holders;
+        let vmids = &mut world.harts[hart].vmids;
         let cached = &mut world.vcpus[vcpu].cached;
-        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, (generation, 0));
+        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), vmids, (generation, 0));
         purge.others &= forgotten != Forgotten::Others;
         purge.stale &= forgotten != Forgotten::Stale;
         purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
@@ -84,16 +84,16 @@ impl World {
     fn dispatched_again(&self, hart: usize, vcpu: usize, case: Case) -> Option<Self> {
         let mut world = self.clone();
         let generation = world.generations[VM[vcpu]];
-        let (holders, cached) = (&world.harts[hart].holders, &world.vcpus[vcpu].cached);
+        let (vmids, cached) = (&world.harts[hart].vmids, &world.vcpus[vcpu].cached);
         let method = || case.method;
-        if !cached.comes_back(id(vcpu), hart_id(hart), holders, generation, method) {
+        if !cached.comes_back(id(vcpu), hart_id(hart), vmids, generation, method) {
             return None;
         }
         if case.forgotten == Forgotten::Nothing {
             // The usual way would have led to the same.
-            let (mut holders, mut as_usual) = (holders.clone(), cached.clone());
+            let (mut vmids, mut as_usual) = (vmids.clone(), cached.clone());
             let tables = (generation, 0);
-            let purge = as_usual.arrive(case.method, id(vcpu), hart_id(hart), &mut holders, tables);
+            let purge = as_usual.arrive(case.method, id(vcpu), hart_id(hart), &mut vmids, tables);
             assert!(purge == Purge::default() && as_usual == *cached);
         }
         world.harts[hart].vcpu = Some(vcpu);

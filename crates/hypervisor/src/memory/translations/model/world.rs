@@ -1,6 +1,6 @@
 //! What matters of two harts and three vCPUs, and what goes wrong there.
 
-use super::super::holders::Holders;
+use super::super::vmid_table::VmidTable;
 use super::super::{Cached, Tags};
 use super::fences::Model;
 use abi::system::Purging;
@@ -26,7 +26,7 @@ pub(super) fn made_by(vcpu: usize) -> u16 {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OnHart {
     pub(super) entries: u16,
-    pub(super) holders: Holders,
+    pub(super) vmids: VmidTable,
     pub(super) vcpu: Option<usize>,
     pub(super) in_guest: bool,
     /// The generation under which the guest runs.
@@ -59,7 +59,7 @@ impl World {
     pub(super) fn new(tags: Tags) -> Self {
         let hart = OnHart {
             entries: 0,
-            holders: Holders::new(Purging::Fence, tags),
+            vmids: VmidTable::new(Purging::Fence, tags),
             vcpu: None,
             in_guest: false,
             declared: 0,

@@ -6,11 +6,11 @@ use scheduler::Leave;
 
 use super::call::{Call, SbiError, SbiResult};
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
-use crate::memory::returned::{AT_A_TIME, Step};
+use crate::memory::reclaim::{MAX_PAGES_A_STEP, Step};
 use crate::run::exits::exit::{Exit, Next};
 use crate::run::exits::spins;
 use crate::run::spin;
-use crate::system::returned;
+use crate::system::reclaim;
 use crate::vm::told::NoArea;
 
 /// What came of giving pages back.
@@ -33,12 +33,12 @@ fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Retur
     if !base.is_aligned(PAGE_SIZE) || !bytes.is_multiple_of(PAGE_SIZE) {
         return Err(SbiError::InvalidParameter);
     }
-    let now = bytes.min(AT_A_TIME * PAGE_SIZE);
+    let now = bytes.min(MAX_PAGES_A_STEP * PAGE_SIZE);
     let pages = GuestRegion::new(base, now).unwrap_or(pages);
     let chips = exit.vm.chips.lock();
     // What was given before goes first. Pages that have gone already are given again when the call is made again, which changes nothing.
-    let is_given = !exit.vm.returning.lock().is_busy() && exit.vm.returning.lock().give(pages);
-    match returned::step(exit.system, exit.vm, &chips) {
+    let is_given = !exit.vm.reclaim.lock().is_busy() && exit.vm.reclaim.lock().give(pages);
+    match reclaim::step(exit.system, exit.vm, &chips) {
         Step::Done if is_given => Ok(Returned::Now(now)),
         _ => Ok(Returned::Later),
     }

@@ -22,7 +22,7 @@ pub const MOST_IN_A_ROUND: u16 = 1024;
 
 /// For one hart: who has which tag there. Only the hart itself uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Holders {
+pub struct VmidTable {
     /// The vCPUs whose tags mark nothing that others made.
     held: NumberSet,
     tags: [Tag; MAX_NUMBERS],
@@ -38,7 +38,7 @@ enum Order {
     Round { next: u16, end: u16 },
 }
 
-impl Holders {
+impl VmidTable {
     /// Before any vCPU has come to the hart, whose tags these are.
     #[must_use]
     pub fn new(purging: Purging, tags: Tags) -> Self {
@@ -122,7 +122,7 @@ impl Holders {
 }
 
 #[cfg(test)]
-impl Holders {
+impl VmidTable {
     /// 1 + the vCPU that used the tag last, or 0, where each vCPU has one for ever.
     pub(super) fn last(&self, tag: Tag) -> u16 {
         match &self.order {

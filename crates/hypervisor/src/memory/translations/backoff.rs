@@ -4,7 +4,7 @@
 //! found again on another hart. Which of the two there is more of depends on the guest, so it is tried: after each watch in which something
 //! trapped, so many changes of hart go unwatched, as under [`TlbPurge::LastHost`], and twice as many after the next. Each time
 //! that translations are found again without a trap, half as many. A guest that fences or changes its address space wherever it goes then
-//! pays for one watch in [`MOST`] changes of hart.
+//! pays for one watch in [`MAX_UNWATCHED`] changes of hart.
 //!
 //! A watch that took a change of the address space and kept the translations is in vain as well: the traps of two changes take some 600
 //! cycles, and what is found again with cheap walks or small TLBs is worth less.
@@ -13,18 +13,18 @@ use abi::system::TlbPurge;
 
 /// Changes of hart that go unwatched at most after a watch in vain. A watch in vain takes up to three traps of some 300 instructions,
 /// a change of hart some 2,500 in the hypervisor alone: so this is below 0.2 % of it.
-pub const MOST: u16 = 256;
+pub const MAX_UNWATCHED: u16 = 256;
 
 /// For one vCPU: what has come of watching its fences. Only the hart that has the vCPU uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trial {
+pub struct Backoff {
     /// Changes of hart that went unwatched after the last watch in vain, or half of them for each that has paid since.
     penalty: u16,
     /// Those that still go unwatched.
     unwatched: u16,
 }
 
-impl Trial {
+impl Backoff {
     /// The method by which the vCPU, whose system has `method`, comes to a hart: another one than its last if it has `moved`. Its last
     /// watch, which a change of hart ends, has `trapped` for a change of the address space.
     pub const fn method(&mut self, method: TlbPurge, moved: bool, trapped: bool) -> TlbPurge {
@@ -32,7 +32,7 @@ impl Trial {
             return method;
         }
         if moved && trapped {
-            self.was_in_vain();
+            self.failed();
         }
         if self.unwatched == 0 {
             return method;
@@ -44,14 +44,18 @@ impl Trial {
     }
 
     /// A watch has trapped.
-    pub const fn was_in_vain(&mut self) {
+    pub const fn failed(&mut self) {
         let next = 2 * self.penalty + 1;
-        self.penalty = if next < MOST { next } else { MOST };
+        self.penalty = if next < MAX_UNWATCHED {
+            next
+        } else {
+            MAX_UNWATCHED
+        };
         self.unwatched = self.penalty;
     }
 
     /// The vCPU has found translations again on another hart, and nothing has trapped for that.
-    pub const fn has_paid(&mut self) {
+    pub const fn succeeded(&mut self) {
         // A guest that never fences has no penalty, and its line of the cache is left unchanged.
         if self.penalty != 0 {
             self.penalty /= 2;
@@ -65,15 +69,15 @@ mod tests {
 
     /// Watches of a vCPU that changes its hart so often, where `pays` tells of the number of a watch whether it pays.
     fn watches(moves: usize, pays: impl Fn(usize) -> bool) -> usize {
-        let mut trial = Trial::default();
+        let mut backoff = Backoff::default();
         let mut count = 0;
         for _ in 0..moves {
-            if trial.method(TlbPurge::OneShot, true, false) != TlbPurge::OneShot {
+            if backoff.method(TlbPurge::OneShot, true, false) != TlbPurge::OneShot {
                 continue;
             }
             match pays(count) {
-                true => trial.has_paid(),
-                false => trial.was_in_vain(),
+                true => backoff.succeeded(),
+                false => backoff.failed(),
             }
             count += 1;
         }
@@ -82,10 +86,10 @@ mod tests {
 
     #[test]
     fn a_guest_that_fences_everywhere_is_watched_ever_less() {
-        // After 1, 3, 7, ... unwatched changes, and then after MOST each time.
+        // After 1, 3, 7, ... unwatched changes, and then after MAX_UNWATCHED each time.
         let first = watches(1000, |_| false);
         assert!(first <= 11, "{first}");
-        let more = watches(1000 + 100 * (usize::from(MOST) + 1), |_| false);
+        let more = watches(1000 + 100 * (usize::from(MAX_UNWATCHED) + 1), |_| false);
         assert!((95..=first + 100).contains(&more), "{more}");
     }
 
@@ -107,42 +111,42 @@ mod tests {
 
     #[test]
     fn a_guest_whose_watches_trap_for_its_address_space_is_watched_ever_less() {
-        let mut trial = Trial::default();
+        let mut backoff = Backoff::default();
         let mut watched = false;
         let mut count = 0;
         for _ in 0..1000 {
             // Each watch traps, and its translations are found again all the same.
-            let method = trial.method(TlbPurge::OneShot, true, watched);
+            let method = backoff.method(TlbPurge::OneShot, true, watched);
             watched = method == TlbPurge::OneShot;
             count += usize::from(watched);
         }
         assert!(count <= 11, "{count}");
         // A stay on the same hart ends no watch.
-        let mut trial = Trial::default();
-        let again = trial.method(TlbPurge::OneShot, false, true);
+        let mut backoff = Backoff::default();
+        let again = backoff.method(TlbPurge::OneShot, false, true);
         assert_eq!(again, TlbPurge::OneShot);
-        assert_eq!(trial, Trial::default());
+        assert_eq!(backoff, Backoff::default());
     }
 
     #[test]
     fn other_methods_and_stays_on_one_hart_are_left_alone() {
-        let mut trial = Trial::default();
-        trial.was_in_vain();
+        let mut backoff = Backoff::default();
+        backoff.failed();
         let all = TlbPurge::ALL.iter().copied();
         for method in all.filter(|method| *method != TlbPurge::OneShot) {
-            assert_eq!(trial.method(method, true, true), method);
+            assert_eq!(backoff.method(method, true, true), method);
         }
         // A vCPU that is dispatched again where it was has not used up its change of hart.
         for _ in 0..3 {
-            let method = trial.method(TlbPurge::OneShot, false, false);
+            let method = backoff.method(TlbPurge::OneShot, false, false);
             assert_eq!(method, TlbPurge::LastHost);
         }
         assert_eq!(
-            trial.method(TlbPurge::OneShot, true, false),
+            backoff.method(TlbPurge::OneShot, true, false),
             TlbPurge::LastHost
         );
         assert_eq!(
-            trial.method(TlbPurge::OneShot, false, false),
+            backoff.method(TlbPurge::OneShot, false, false),
             TlbPurge::OneShot
         );
     }

@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 
 /// Pages that one step looks at.
-pub const AT_A_TIME: u64 = 64;
+pub const MAX_PAGES_A_STEP: u64 = 64;
 
 /// What a step needs of the world. The lock of the VM's devices is held throughout.
 pub trait Port {
@@ -57,7 +57,7 @@ pub enum Step {
 
 /// The pages that one guest is giving back.
 #[derive(Debug, Default)]
-pub struct Returning {
+pub struct Reclaim {
     /// What was given and was not looked at yet.
     left: Option<GuestRegion>,
     /// Frames that are in no table any more, and the generation that this led to.
@@ -69,13 +69,13 @@ pub struct Returning {
     gone: u64,
 }
 
-impl Returning {
+impl Reclaim {
     /// Of a guest that can give pages back.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            leaving: Vec::with_capacity(AT_A_TIME as usize),
-            pages: Vec::with_capacity(AT_A_TIME as usize),
+            leaving: Vec::with_capacity(MAX_PAGES_A_STEP as usize),
+            pages: Vec::with_capacity(MAX_PAGES_A_STEP as usize),
             ..Self::default()
         }
     }
@@ -130,7 +130,7 @@ impl Returning {
     /// The pages that are looked at now.
     fn next(&mut self) -> Option<GuestRegion> {
         let left = self.left.take()?;
-        let now = GuestRegion::new(left.base(), left.size().min(AT_A_TIME * PAGE_SIZE))?;
+        let now = GuestRegion::new(left.base(), left.size().min(MAX_PAGES_A_STEP * PAGE_SIZE))?;
         let rest = GuestRegion::between(now.end(), left.end());
         self.left = rest.filter(|rest| !rest.is_empty());
         Some(now)

@@ -1,8 +1,8 @@
-//! A guest gives pages back: what `memory::returned` asks of harts, vCPUs and devices.
+//! A guest gives pages back: what `memory::reclaim` asks of harts, vCPUs and devices.
 
 use crate::devices::trapped_devices::TrappedDevices;
 use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion, PAGE_SIZE};
-use crate::memory::returned::{Port, Step};
+use crate::memory::reclaim::{Port, Step};
 use crate::system::devices::VmContext;
 use crate::system::harts;
 use crate::system::{self, Hypervisor};
@@ -19,7 +19,7 @@ struct Around<'a> {
 pub fn step(system: &Hypervisor, vm: &Vm, chips: &TrappedDevices) -> Step {
     let around = Around { system, vm, chips };
     vm.note_pages_go();
-    vm.returning.lock().step(&around)
+    vm.reclaim.lock().step(&around)
 }
 
 impl Port for Around<'_> {

@@ -153,7 +153,7 @@ fn page(number: u64) -> u64 {
 #[test]
 fn pages_that_only_the_giving_hart_knows_go_at_once() {
     let world = World::new(4);
-    let mut returning = Returning::new();
+    let mut returning = Reclaim::new();
     world.enter(OWN);
     for number in 0..3 {
         world.store(OWN, page(number));
@@ -171,7 +171,7 @@ fn pages_that_only_the_giving_hart_knows_go_at_once() {
 #[test]
 fn a_frame_waits_for_each_hart_that_may_know_it() {
     let world = World::new(4);
-    let mut returning = Returning::new();
+    let mut returning = Reclaim::new();
     for hart in 0..HARTS {
         world.enter(hart);
         world.store(hart, page(0));
@@ -192,7 +192,7 @@ fn a_frame_waits_for_each_hart_that_may_know_it() {
 #[test]
 fn what_a_device_reaches_stays() {
     let world = World::new(8);
-    let mut returning = Returning::new();
+    let mut returning = Reclaim::new();
     let frames: Vec<u64> = (0..8)
         .map(|number| world.touch(page(number)).unwrap())
         .collect();
@@ -212,23 +212,23 @@ fn what_a_device_reaches_stays() {
 
 #[test]
 fn a_step_looks_at_a_bounded_number_of_pages() {
-    let world = World::new(2 * AT_A_TIME);
-    let mut returning = Returning::new();
-    for number in 0..2 * AT_A_TIME {
+    let world = World::new(2 * MAX_PAGES_A_STEP);
+    let mut returning = Reclaim::new();
+    for number in 0..2 * MAX_PAGES_A_STEP {
         world.touch(page(number));
     }
     assert!(returning.give(pages(0, u64::from(u32::MAX))));
     assert_eq!(returning.step(&world), Step::Later);
-    assert_eq!(world.free.borrow().len() as u64, AT_A_TIME);
+    assert_eq!(world.free.borrow().len() as u64, MAX_PAGES_A_STEP);
     assert!(!returning.give(pages(0, 1)), "the first is not done");
     assert_eq!(returning.step(&world), Step::Later);
-    assert_eq!(world.free.borrow().len() as u64, 2 * AT_A_TIME);
+    assert_eq!(world.free.borrow().len() as u64, 2 * MAX_PAGES_A_STEP);
 }
 
 #[test]
 fn pages_that_are_not_there_change_nothing() {
     let world = World::new(1);
-    let mut returning = Returning::new();
+    let mut returning = Reclaim::new();
     assert!(returning.give(pages(0, 3)));
     assert_eq!(returning.step(&world), Step::Done);
     assert!(returning.give(pages(0, 0)));
@@ -266,7 +266,7 @@ proptest! {
     #[test]
     fn nobody_reaches_a_free_frame(events in prop::collection::vec(event(), 0..200)) {
         let world = World::new(12);
-        let mut returning = Returning::new();
+        let mut returning = Reclaim::new();
         for event in events {
             match event {
                 Event::Store(hart, number) => world.store(hart, page(number)),
