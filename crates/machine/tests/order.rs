@@ -220,3 +220,62 @@ fn illegal_float_instructions_are_always_noted() {
         "traps with another value, plus one"
     );
 }
+
+/// stimecmp of a hart that sleeps, and of one that computes, while another hart moves mtime past it.
+#[test]
+fn mtime_set_forward_wakes_other_harts() {
+    const STIMECMP: i32 = 0x14d;
+    let (page, a, b, ready, code) = (5, 6, 7, 8, 9);
+    for sleeps in [true, false] {
+        let [delay_high, delay_low] = load_constant(a, 1_000_000_000);
+        let other = [
+            addi(b, 0, 1),
+            slli(b, b, 63),
+            csrrs(0, 0x30a, b), // menvcfg.STCE
+            delay_high,
+            delay_low,
+            csrrs(b, 0xc01, 0), // time
+            add(a, a, b),
+            csrrw(0, STIMECMP, a),
+            addi(a, 0, 32),
+            csrrs(0, 0x304, a), // mie.STIE
+            addi(b, 0, 1),
+            sd(b, page),
+            if sleeps { WFI } else { addi(0, 0, 0) },
+            csrrs(a, 0x344, 0), // mip
+            andi(a, a, 32),
+            beq(a, 0, -8),
+            addi(code, 0, 3),
+        ];
+        let other = [&other[..], &end_with(code, 30, 31)].concat();
+        let [move_high, move_low] = load_constant(a, 2_000_000_000);
+        let [mtime_high, mtime_low] = load_constant(b, 0x200_bff8);
+        let setter = [
+            ld(ready, page, 0),
+            beq(ready, 0, -4),
+            move_high,
+            move_low,
+            mtime_high,
+            mtime_low,
+            ld(ready, b, 0),
+            add(ready, ready, a),
+            sd(ready, b),
+            lui(a, 8),
+            addi(a, a, -1),
+            bne(a, 0, -4),
+            addi(code, 0, 1),
+        ];
+        let setter = [&setter[..], &end_with(code, 30, 31)].concat();
+        let mut words = vec![
+            auipc(page, 4),
+            csrrs(a, 0xf14, 0),
+            bne(a, 0, 4 + 4 * setter.len() as i32),
+        ];
+        words.extend(setter);
+        words.extend(other);
+        for gear in gears() {
+            let ended = run(&words, 2, 64, gear.as_ref());
+            assert_eq!(ended, 3, "sleeps {sleeps}, {gear:?}");
+        }
+    }
+}

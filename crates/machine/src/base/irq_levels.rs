@@ -74,6 +74,13 @@ impl IrqLevels {
         }
     }
 
+    /// Notes a hart whose time has changed, as if its levels had.
+    pub fn note(&mut self, hart: HartId) {
+        if hart.index() < self.harts.len() && !self.changed.contains(&hart) {
+            self.changed.push(hart);
+        }
+    }
+
     /// Tests whether any hart's interrupt levels changed since [`IrqLevels::take_changed`] last emptied the note.
     #[must_use]
     pub fn any_changed(&self) -> bool {

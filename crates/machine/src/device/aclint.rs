@@ -15,6 +15,9 @@ pub struct Aclint {
     compares: Vec<u64>,
     /// Lead of mtime over the clock's ticks, modulo 2^64.
     offset: u64,
+    /// True if mtime has been set since the harts' deadlines were computed.
+    #[serde(skip)]
+    set: bool,
 }
 
 impl Aclint {
@@ -25,6 +28,7 @@ impl Aclint {
         Self {
             compares: vec![u64::MAX; harts as usize],
             offset: 0,
+            set: false,
         }
     }
 
@@ -80,6 +84,10 @@ impl Aclint {
             Register::Time => {
                 let time = merge(ticks.wrapping_add(self.offset), offset, size, value);
                 self.offset = time.wrapping_sub(ticks);
+                self.set = true;
+                for hart in (0..).take(self.compares.len()) {
+                    context.effects.irq_levels.note(HartId(hart));
+                }
             }
             Register::Compare(hart) => {
                 if let Some(compare) = self.compares.get_mut(hart) {
@@ -98,6 +106,17 @@ impl Aclint {
                 });
         }
         Ok(())
+    }
+
+    /// Tests whether mtime has been set since [`Aclint::take_set`].
+    #[must_use]
+    pub const fn is_set(&self) -> bool {
+        self.set
+    }
+
+    /// Forgets that mtime has been set; tells whether it was.
+    pub const fn take_set(&mut self) -> bool {
+        core::mem::replace(&mut self.set, false)
     }
 
     fn timer_register(&self, offset: u64) -> Register {

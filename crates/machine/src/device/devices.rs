@@ -3,53 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 use super::aplic::Aplic;
+use super::devices_config::DevicesConfig;
 use super::imsic::{Imsic, Level};
 use super::target::Target;
 use super::uplink::Line;
 use super::virtio::{Slot, VirtioDevice};
 use super::{
-    AccessFault, Aclint, Clock, Console, Context, Cycles, Device, Effects, Finisher, HartId,
+    AccessFault, Aclint, Console, Context, Cycles, Device, Effects, Finisher, HartId,
     HartIrqLevels, IrqLevels, Memory, PortId, Power, Rtc, Switch, UPLINK, Uart, Uplink,
 };
-use crate::board::{BoardConfig, map};
+use crate::board::map;
 use crate::device::Marker;
 use crate::trace::{Event, Happening, Place};
-
-/// How many of what the machine has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DevicesConfig {
-    /// Number of harts.
-    pub harts: u32,
-    /// Guest interrupt files a hart, 0..=63 (GEILEN).
-    pub guest_files: u8,
-    /// Highest interrupt identity of a file: 63, 127, ... 2047.
-    pub interrupt_ids: u16,
-    /// True if APLIC and interrupt files support direct delivery as well as messages. QEMU's board
-    /// with IMSICs does not.
-    pub direct_delivery: bool,
-    /// Number of virtio-mmio slots, 0..=8.
-    pub virtio_slots: usize,
-    /// Real time at reset, in nanoseconds since 1970.
-    pub epoch: u64,
-    /// How cycles relate to ticks and nanoseconds.
-    pub clock: Clock,
-}
-
-impl DevicesConfig {
-    /// The devices of a board, as QEMU's has them.
-    #[must_use]
-    pub fn of(board: &BoardConfig) -> Self {
-        Self {
-            harts: board.harts,
-            guest_files: board.guest_files,
-            interrupt_ids: board.interrupt_ids,
-            direct_delivery: false,
-            virtio_slots: board.virtio_slots,
-            epoch: 0,
-            clock: board.clock,
-        }
-    }
-}
 
 /// All devices of one machine.
 #[derive(Debug, Serialize, Deserialize)]
@@ -458,6 +423,17 @@ impl Devices {
     #[must_use]
     pub fn time(&self, now: Cycles) -> u64 {
         self.aclint.time(&self.config.clock, now)
+    }
+
+    /// Tests whether software has set mtime since [`Devices::take_time_set`]: harts' deadlines are those of the old time.
+    #[must_use]
+    pub const fn is_time_set(&self) -> bool {
+        self.aclint.is_set()
+    }
+
+    /// Forgets that mtime has been set; tells whether it was.
+    pub const fn take_time_set(&mut self) -> bool {
+        self.aclint.take_set()
     }
 
     /// The first machine time at which [`Devices::time`] is at least `time`: for stimecmp and

@@ -162,6 +162,9 @@ impl Hart {
         {
             self.stop_soon();
         }
+        if system.devices.is_time_set() {
+            self.expire_timers();
+        }
         let event = system.devices.next_event();
         self.limit = self.limit.min(event.0);
         if system.devices.power().is_some() {

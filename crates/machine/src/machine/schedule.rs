@@ -195,6 +195,7 @@ impl Machine {
                 // A block that began before the quantum's end may have ended behind it.
                 signal = if signalled { hart.cycles } else { signal };
             }
+            spread_time(&mut self.harts, system);
             stop = asked_to_stop(&mut self.host, system);
             if stop.is_some() {
                 break;
@@ -269,6 +270,7 @@ impl Machine {
     /// Does the work between two quanta.
     fn finish_quantum(&mut self, end: u64) {
         let system = &mut self.system;
+        spread_time(&mut self.harts, system);
         while system.devices.take_changed().is_some() {}
         if system.memory.restrictions() > 0 || !system.broadcasts.is_empty() {
             for hart in &mut self.harts {
@@ -359,6 +361,13 @@ impl Machine {
     /// Takes what a bare program has written to its host.
     pub fn take_host_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.host.output)
+    }
+}
+
+/// Makes every hart's timers due where software has set mtime.
+fn spread_time(harts: &mut [Hart], system: &mut System) {
+    if system.devices.take_time_set() {
+        harts.iter_mut().for_each(Hart::expire_timers);
     }
 }
 

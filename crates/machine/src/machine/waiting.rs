@@ -66,6 +66,8 @@ pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, 
     let irq_levels = system.devices.irq_levels(hart.id);
     let hit = system.memory.is_hit(hart.id);
     let changed = irq_levels != hart.irq_levels;
+    // The hart that has set mtime did so, at `signal`.
+    let expired_timers = hart.timer_deadline == 0;
     if !hit && !changed && next_end(hart).0 >= end {
         hart.cycles = hart.cycles.max(start).max(end);
         if hart.cycles > begun {
@@ -73,7 +75,11 @@ pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, 
         }
         return;
     }
-    hart.cycles = hart.cycles.max(if hit || changed { signal } else { start });
+    hart.cycles = hart.cycles.max(if hit || changed || expired_timers {
+        signal
+    } else {
+        start
+    });
     if changed {
         hart.irq_levels = irq_levels;
         if irq_levels.supervisor_software_edge {

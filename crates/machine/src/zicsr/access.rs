@@ -175,7 +175,6 @@ impl Hart {
             Then::Interrupts => self.next_for_interrupts(system),
             Then::Timers => {
                 self.refresh_timers(system);
-                self.limit = self.limit.min(self.timer_deadline);
                 self.next_for_interrupts(system)
             }
             Then::Context | Then::Status => {

@@ -75,7 +75,14 @@ impl Hart {
         pending
     }
 
-    /// Recomputes when a timer comparison next becomes true.
+    /// Makes the timer comparisons due at once: mtime has been set. The next turn, or the next look at a wait, computes the deadline
+    /// anew.
+    pub const fn expire_timers(&mut self) {
+        self.timer_deadline = 0;
+        self.limit = 0;
+    }
+
+    /// Recomputes when a timer comparison next becomes true, and ends the hart's turn there.
     pub fn refresh_timers(&mut self, system: &System) {
         self.look_at_interrupts = true;
         let now = Cycles(self.cycles);
@@ -97,6 +104,7 @@ impl Hart {
             self.csrs.htimedelta,
         );
         self.timer_deadline = deadline;
+        self.limit = self.limit.min(deadline);
     }
 
     /// vsip: the delegated bits of hip, one place lower, and those of hvip that exist for guests alone.
