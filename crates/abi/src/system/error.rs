@@ -108,7 +108,7 @@ pub enum Problem {
         /// Greatest.
         max: u32,
     },
-    /// An amount of memory that is no multiple of [`MEMORY_GRANULE`](super::MEMORY_GRANULE), or zero.
+    /// An amount of memory that is no multiple of [`MEMORY_GRANULE`], or zero.
     Granule,
     /// A command line with too many bytes.
     TooLong,

@@ -57,7 +57,7 @@ pub struct Part {
     pub identity: [u8; IDENTITY],
 }
 
-/// A request that the disk works on: as many operations as it takes, of [`MAX_SECTORS`] each.
+/// A request that the disk works on: as many operations as it takes, of [`MAX_SECTORS`](super::fair::MAX_SECTORS) each.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     head: u16,
