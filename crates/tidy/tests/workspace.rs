@@ -58,6 +58,74 @@ const ALLOWED: [(&str, &str, usize); 46] = [
     ("circle", "partita", 9),
 ];
 
+/// Crates with the other crates that they may know, from the bottom. Each knows those before it alone.
+const KNOWS: [(&str, &[&str]); 14] = [
+    ("tidy", &[]),
+    ("abi", &[]),
+    ("quantity", &[]),
+    ("spinwait", &[]),
+    ("scheduler", &[]),
+    ("hypervisor", &["abi", "scheduler", "spinwait"]),
+    ("exerciser", &["abi"]),
+    ("machine", &["quantity"]),
+    ("lockstep", &["machine"]),
+    ("system", &["abi", "quantity"]),
+    ("guest-images", &["system"]),
+    ("runner", &["abi", "guest-images", "machine", "system"]),
+    (
+        "study",
+        &["abi", "exerciser", "machine", "runner", "system"],
+    ),
+    (
+        "partita",
+        &[
+            "abi",
+            "exerciser",
+            "guest-images",
+            "machine",
+            "runner",
+            "scheduler",
+            "study",
+            "system",
+        ],
+    ),
+];
+
+/// Crates of the workspace that a crate's `[dependencies]` name.
+fn dependencies(name: &str) -> Vec<String> {
+    let file = sources::root().join("crates").join(name).join("Cargo.toml");
+    let text = std::fs::read_to_string(file).expect("a crate has a manifest");
+    let manifest: toml::Table = text.parse().expect("a manifest is TOML");
+    let Some(toml::Value::Table(named)) = manifest.get("dependencies") else {
+        return Vec::new();
+    };
+    let own = named
+        .iter()
+        .filter(|(_, value)| value.get("path").is_some());
+    own.map(|(name, _)| name.clone()).collect()
+}
+
+#[test]
+fn crates_depend_one_way() {
+    let mut below: Vec<&str> = Vec::new();
+    for (name, may) in KNOWS {
+        for other in may {
+            assert!(below.contains(other), "{name} may know {other}, above it");
+        }
+        for other in dependencies(name) {
+            let known = may.contains(&other.as_str());
+            assert!(known, "{name} depends on {other}, and must not know it");
+        }
+        below.push(name);
+    }
+    for name in sources::crates() {
+        assert!(
+            below.contains(&name.as_str()),
+            "{name} has no place in KNOWS"
+        );
+    }
+}
+
 fn check(rule: &str, found: Vec<Finding>) {
     let mut by_owner: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for finding in found {
