@@ -147,7 +147,8 @@ pub fn other_hart(hart: &'static Hart) -> ! {
     let Some(system) = system::system() else {
         fail(format_args!("a hart started too early"))
     };
-    prepare_hart(system, hart);
+    // Once a hart, and the first one may have sealed the heap.
+    heap::permit(|| prepare_hart(system, hart));
     run::run(system, hart)
 }
 

@@ -65,6 +65,6 @@ impl TrappedDevice for SerialPort {
     }
 
     fn reset(&mut self, _: &dyn DeviceContext) {
-        self.uart = Uart::new();
+        self.uart.reset();
     }
 }

@@ -101,8 +101,19 @@ impl Default for Uart {
 impl Uart {
     /// A UART as reset leaves it, with a listener at the other end of the line.
     pub fn new() -> Self {
+        Self::with_input(VecDeque::with_capacity(INPUT_CAPACITY))
+    }
+
+    /// Resets the UART. Its buffer stays: a guest may reset as often as it likes, and nothing is allocated.
+    pub fn reset(&mut self) {
+        let mut input = core::mem::take(&mut self.input);
+        input.clear();
+        *self = Self::with_input(input);
+    }
+
+    const fn with_input(input: VecDeque<u8>) -> Self {
         Self {
-            input: VecDeque::with_capacity(INPUT_CAPACITY),
+            input,
             overrun: false,
             transmitter_interrupt: false,
             interrupt_enable: 0,
