@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_has_the_value_at_a_time() {
+    fn value_has_one_holder() {
         let shared = Mutex::<_, { place::CHIPS }>::new(0u32);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_somebody_has_is_not_to_be_had() {
+    fn held_value_cannot_be_acquired() {
         let shared = Mutex::<_, { place::CHIPS }>::new(());
         let guard = shared.try_lock();
         assert!(guard.is_some() && shared.is_locked());

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_leaves_the_address_space_is_refused() {
+    fn region_beyond_address_space_is_refused() {
         assert_eq!(HostRegion::new(HostPhysical::new(u64::MAX), 1), None);
         assert_eq!(HostRegion::new(HostPhysical::new(1), u64::MAX), None);
         assert!(HostRegion::new(HostPhysical::new(u64::MAX), 0).is_some());

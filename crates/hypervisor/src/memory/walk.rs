@@ -320,14 +320,14 @@ mod tests {
     };
 
     #[test]
-    fn a_program_does_not_read_its_kernels_memory() {
+    fn user_mode_cannot_read_kernel_memory() {
         let kernels = page(READABLE);
         assert_eq!(kernels.find_for(USER_PROGRAM, 0x1000), None);
         assert_eq!(kernels.find_for(KERNEL, 0x1000), Some(0x7000));
     }
 
     #[test]
-    fn a_kernel_reads_its_programs_memory_where_it_says_so() {
+    fn kernel_reads_user_memory_with_sum() {
         let programs = page(READABLE | USER);
         assert_eq!(programs.find_for(USER_PROGRAM, 0x1000), Some(0x7000));
         assert_eq!(programs.find_for(KERNEL, 0x1000), None);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_read_where_the_guest_says_so() {
+    fn code_is_readable_with_mxr() {
         let code = page(VALID | EXECUTE | ACCESSED);
         assert_eq!(code.find(0x1000), None);
         let allowed = Reader {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_has_the_value_at_a_time() {
+    fn value_has_one_holder() {
         let shared = TurnMutex::<_, { order::place::SCHEDULER }>::new(0u32);
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_are_waited_for_in_their_order_only() {
+    fn locks_are_awaited_only_in_order() {
         let held = Held::default().with(place::CHIPS).with(place::SCHEDULER);
         for place in 0..=place::SCHEDULER {
             let defect = held.may_wait(place).unwrap_err();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_a_name_and_its_number() {
+    fn every_place_has_name_and_number() {
         let code = include_str!("../order.rs").lines();
         let places = code.filter_map(|line| {
             let (_, number) = line

@@ -55,7 +55,7 @@ fn frames_of_every_size_are_aligned() {
 }
 
 #[test]
-fn pages_of_one_vm_do_not_lie_between_those_of_another() {
+fn pages_of_two_vms_do_not_interleave() {
     let mut frames = board(4);
     let mut pages = |number| {
         frames
@@ -72,7 +72,7 @@ fn pages_of_one_vm_do_not_lie_between_those_of_another() {
 }
 
 #[test]
-fn single_pages_that_come_back_are_a_large_frame_again() {
+fn freed_pages_merge_into_large_frame() {
     let mut frames = board(2);
     let whole = frames.clone();
     let pages: Vec<_> = std::iter::from_fn(|| frames.give_frame(vm(0), FrameSize::Page)).collect();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_becomes_another_one_is_not_there() {
+    fn unsupported_mode_is_absent() {
         let four = find(&[9], 7, 9);
         assert_eq!(four.mode_for(0x1000), Ok(Mode::Sv48x4));
         let three = find(&[8], 7, 8);

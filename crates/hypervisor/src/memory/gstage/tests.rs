@@ -122,7 +122,7 @@ fn memory_is_mapped_in_the_largest_leaves() {
 }
 
 #[test]
-fn an_offset_that_is_no_multiple_of_a_leaf_makes_smaller_ones() {
+fn unaligned_offset_makes_smaller_leaves() {
     let mut memory = Memory::default();
     let mut stage = GStage::new(Mode::Sv48x4, &mut memory).unwrap();
     let shifted = 2 * GIB + 2 * MIB;
@@ -181,7 +181,7 @@ fn the_reach_of_the_tables() {
 }
 
 #[test]
-fn a_page_inside_a_large_leaf_can_go_elsewhere() {
+fn page_in_large_leaf_can_be_remapped() {
     let mut memory = Memory::default();
     let mut stage = GStage::new(Mode::Sv39x4, &mut memory).unwrap();
     stage
@@ -228,7 +228,7 @@ fn a_page_inside_a_large_leaf_can_go_elsewhere() {
 }
 
 #[test]
-fn a_page_comes_and_goes_without_more_memory() {
+fn page_remap_takes_no_more_memory() {
     let mut memory = Memory::default();
     let mut stage = GStage::new(Mode::Sv39x4, &mut memory).unwrap();
     let page = GuestPhysical::new(0x2800_0000);
@@ -258,7 +258,7 @@ fn a_page_comes_and_goes_without_more_memory() {
 }
 
 #[test]
-fn without_memory_for_tables_the_call_says_so() {
+fn missing_table_memory_is_an_error() {
     for limit in 0..3 {
         let mut memory = Memory {
             limit: Some(limit),

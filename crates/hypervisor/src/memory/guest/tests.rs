@@ -157,7 +157,7 @@ fn identical_and_shifted_memory_is_one_range() {
 }
 
 #[test]
-fn a_string_over_scattered_pages_is_read_and_written_in_its_order() {
+fn scattered_pages_keep_byte_order() {
     let memory = scattered(&[7, 3, 9]);
     let host = Host::default();
     let bytes = memory
@@ -179,7 +179,7 @@ fn a_string_over_scattered_pages_is_read_and_written_in_its_order() {
 }
 
 #[test]
-fn words_are_written_only_where_they_are_aligned_and_inside() {
+fn word_stores_require_alignment_and_bounds() {
     let memory = scattered(&[7, 3]);
     let host = Host::default();
     let bytes = memory.bytes(guest(0x8000_0ffc), 8).expect("the guest's");
@@ -221,7 +221,7 @@ fn pieces_with_gaps_are_refused() {
 
 proptest! {
     #[test]
-    fn ranges_name_each_byte_once_and_in_order(
+    fn ranges_cover_bytes_once_in_order(
         frames in proptest::sample::subsequence((1u64..40).collect::<Vec<_>>(), 1..12).prop_shuffle(),
         from in 0u64..13 * PAGE_SIZE,
         size in 0u64..13 * PAGE_SIZE,

@@ -27,7 +27,7 @@ fn place_all(frames: &mut Frames, sizes: &[u64]) -> Result<Vec<HostRegion>, Plac
 }
 
 #[test]
-fn large_vms_begin_on_a_gibibyte_and_small_ones_use_the_rest() {
+fn large_vms_align_and_small_fill_gaps() {
     let mut frames = board(4);
     let places = place_all(&mut frames, &[512 << 20, 2 << 30, 1 << 30]).unwrap();
     assert!(places[1].base().is_aligned(FrameSize::Gigapage.bytes()));
@@ -43,14 +43,14 @@ fn large_vms_begin_on_a_gibibyte_and_small_ones_use_the_rest() {
 }
 
 #[test]
-fn without_an_aligned_place_any_place_will_do() {
+fn unaligned_placement_is_the_fallback() {
     let mut frames = board(2);
     let places = place_all(&mut frames, &[1500 << 20]).unwrap();
     assert_eq!(places, [region(0x8060_0000, 1500 << 20)]);
 }
 
 #[test]
-fn what_does_not_fit_is_named_and_nothing_is_taken() {
+fn unplaceable_vm_is_named_without_allocation() {
     let mut frames = board(1);
     let before = frames.clone();
     let error = place_all(&mut frames, &[256 << 20, 900 << 20]).unwrap_err();

@@ -151,7 +151,7 @@ fn page(number: u64) -> u64 {
 }
 
 #[test]
-fn pages_that_only_the_giving_hart_knows_go_at_once() {
+fn unshared_pages_are_freed_at_once() {
     let world = World::new(4);
     let mut returning = Reclaim::new();
     world.enter(OWN);
@@ -169,7 +169,7 @@ fn pages_that_only_the_giving_hart_knows_go_at_once() {
 }
 
 #[test]
-fn a_frame_waits_for_each_hart_that_may_know_it() {
+fn frame_waits_for_each_caching_hart() {
     let world = World::new(4);
     let mut returning = Reclaim::new();
     for hart in 0..HARTS {
@@ -211,7 +211,7 @@ fn what_a_device_reaches_stays() {
 }
 
 #[test]
-fn a_step_looks_at_a_bounded_number_of_pages() {
+fn step_visits_a_bounded_page_count() {
     let world = World::new(2 * MAX_PAGES_A_STEP);
     let mut returning = Reclaim::new();
     for number in 0..2 * MAX_PAGES_A_STEP {

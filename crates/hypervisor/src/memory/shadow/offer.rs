@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_does_what_the_harts_own_satp_would() {
+    fn write_acts_like_the_harts_satp() {
         let sv39 = offer(&[8], 0xff);
         assert_eq!(
             sv39.written(8 << 60 | 0x1ff << 44 | 5),
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_names_a_space_by_the_bits_that_the_hart_has() {
+    fn fence_uses_only_implemented_asid_bits() {
         assert_eq!(offer(&[8], 0xff).named(0x1_0105), 5);
         assert_eq!(offer(&[8], 0xffff).named(0x1_0105), 0x105);
     }
 
     #[test]
-    fn each_space_of_each_vcpu_has_an_asid_of_its_own_or_none_has() {
+    fn spaces_all_have_asids_or_none() {
         for (asids, vcpus) in [(0xfff, FIRST), (0x7fff, MAX_NUMBERS)] {
             let all = offer(&[8], asids);
             let mut seen = std::collections::BTreeSet::new();

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_known_until_another_one_takes_its_entry() {
+    fn page_is_cached_until_replaced() {
         let cache = PageCache::new();
         cache.keep(3, frame(0x8_1234));
         cache.keep(3 + ENTRIES * (REST_LIMIT - 1), frame(FRAME));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_beyond_what_an_entry_can_name_is_never_known() {
+    fn unnameable_page_is_never_cached() {
         let cache = PageCache::new();
         cache.keep(ENTRIES * REST_LIMIT, frame(7));
         assert_eq!(cache.find(ENTRIES * REST_LIMIT), None);

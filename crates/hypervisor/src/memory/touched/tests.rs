@@ -127,7 +127,7 @@ fn at(offset: u64) -> GuestPhysical {
 }
 
 #[test]
-fn a_page_comes_when_it_is_touched_and_stays() {
+fn touched_page_is_mapped_and_stays() {
     let (memory, table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
     assert!(memory.comes_on_touch() && memory.whole().is_none() && memory.mapped().is_empty());
     let mapped = |address| store.look(|tables| table.lock().translate(tables, address));
@@ -147,7 +147,7 @@ fn a_page_comes_when_it_is_touched_and_stays() {
 }
 
 #[test]
-fn a_range_is_its_pages_in_their_order() {
+fn range_yields_its_pages_in_order() {
     let (memory, ..) = guest(Mode::Sv48x4, 64 << 20, 16);
     let range = GuestRegion::new(at(0x1800), 0x2000).unwrap();
     let sizes: Vec<u64> = memory
@@ -159,7 +159,7 @@ fn a_range_is_its_pages_in_their_order() {
 }
 
 #[test]
-fn without_a_frame_a_page_does_not_come_and_later_it_may() {
+fn missing_frame_fails_and_may_recover() {
     // Two tables and one page.
     let (memory, _, _) = guest(Mode::Sv39x4, 64 << 20, 3);
     assert_eq!(memory.touch(at(0)), Touch::FaultedIn);
@@ -236,7 +236,7 @@ proptest! {
 }
 
 #[test]
-fn a_page_that_was_given_back_comes_anew() {
+fn reclaimed_page_is_mapped_anew() {
     let (memory, _table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
     let pages = memory.pages();
     assert_eq!(memory.touch(at(0x5008)), Touch::FaultedIn);

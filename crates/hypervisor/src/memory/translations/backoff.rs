@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_fences_everywhere_is_watched_ever_less() {
+    fn guest_fencing_everywhere_is_watched_less() {
         // After 1, 3, 7, ... unwatched changes, and then after MAX_UNWATCHED each time.
         let first = watches(1000, |_| false);
         assert!(first <= 11, "{first}");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_never_fences_is_always_watched() {
+    fn guest_without_fences_is_always_watched() {
         assert_eq!(watches(1000, |_| true), 1000);
         // And after one bad time it is again, soon.
         let rarely = watches(1000, |watch| watch % 100 != 0);
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn where_half_of_the_watches_pay_about_half_of_the_changes_are_watched() {
+    fn half_paying_watches_watch_half_the_changes() {
         let half = watches(10_000, |watch| watch % 2 == 0);
         assert!((4_000..=7_000).contains(&half), "{half}");
     }
 
     #[test]
-    fn a_guest_whose_watches_trap_for_its_address_space_is_watched_ever_less() {
+    fn address_space_traps_reduce_watching() {
         let mut backoff = Backoff::default();
         let mut watched = false;
         let mut count = 0;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn other_methods_and_stays_on_one_hart_are_left_alone() {
+    fn other_methods_and_stays_are_unaffected() {
         let mut backoff = Backoff::default();
         backoff.failed();
         let all = TlbPurge::ALL.iter().copied();

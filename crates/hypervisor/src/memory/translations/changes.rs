@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_later_is_told_and_nothing_else() {
+    fn only_later_changes_are_reported() {
         let changes = Changes::<8>::new(page);
         changes.note(0, 2);
         changes.note(3, 3);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_never_changed_are_not_looked_at() {
+    fn unchanged_pages_are_not_visited() {
         let changes = Changes::<64>::new(page);
         assert!(changes.used().is_empty());
         changes.note(2, 2);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_everything_is_told_until_it_was_seen() {
+    fn full_change_is_reported_until_seen() {
         let changes = Changes::<8>::new(page);
         changes.note(0, 2);
         changes.note_all(3);

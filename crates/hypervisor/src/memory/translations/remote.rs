@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_kept_as_long_as_there_is_room() {
+    fn operands_are_kept_while_room_remains() {
         let fenced = Fenced::default();
         for number in 1..=KEPT as u64 {
             fenced.push(page(number));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_for_everything_is_everything_to_those_that_have_not_made_it() {
+    fn full_fence_is_full_for_pending_harts() {
         let fenced = Fenced::default();
         fenced.push(page(1));
         fenced.push(Operands::default());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_whole_pages_and_long_ones_every_address() {
+    fn ranges_round_to_pages_or_every_address() {
         let pages = |start, size| Operands::of_range(start, size, Some(7)).pages;
         assert_eq!(pages(0x1000, 0x1000), Some((0x1000, 1)));
         assert_eq!(pages(0x1fff, 2), Some((0x1000, 2)));

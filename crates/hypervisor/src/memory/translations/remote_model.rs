@@ -271,7 +271,7 @@ fn explore(method: TlbPurge, forgotten: Forgotten) -> Option<usize> {
 const METHODS: [TlbPurge; 3] = [TlbPurge::LastHost, TlbPurge::PurgeMask, TlbPurge::OneShot];
 
 #[test]
-fn no_entry_is_used_that_a_sibling_has_fenced() {
+fn entry_fenced_by_sibling_is_unused() {
     for method in METHODS {
         let worlds = explore(method, Forgotten::Nothing);
         assert!(worlds.is_some_and(|worlds| worlds > 100), "{worlds:?}");
@@ -279,7 +279,7 @@ fn no_entry_is_used_that_a_sibling_has_fenced() {
 }
 
 #[test]
-fn each_remote_fence_that_is_left_out_is_noticed() {
+fn each_omitted_remote_fence_is_noticed() {
     for forgotten in [Forgotten::Request, Forgotten::Overflow, Forgotten::Page] {
         for method in METHODS {
             assert_eq!(explore(method, forgotten), None, "{method}, {forgotten:?}");

@@ -198,7 +198,7 @@ fn explore(tags: u16, forgotten: Forgotten) -> Option<usize> {
 }
 
 #[test]
-fn a_new_tag_is_as_good_as_a_fence_however_few_there_are() {
+fn new_tag_replaces_fence_with_few_tags() {
     for tags in 1..=6 {
         let worlds = explore(tags, Forgotten::Nothing);
         assert!(
@@ -209,7 +209,7 @@ fn a_new_tag_is_as_good_as_a_fence_however_few_there_are() {
 }
 
 #[test]
-fn a_round_that_drops_too_little_is_noticed() {
+fn insufficient_round_purge_is_noticed() {
     for forgotten in [
         Forgotten::GuestPhysical,
         Forgotten::GuestVirtual,
@@ -226,7 +226,7 @@ fn a_round_that_drops_too_little_is_noticed() {
 
 /// vCPUs that are fenced for at each arrival use one tag after the other, and a round costs a fence for each.
 #[test]
-fn a_round_is_as_long_as_there_are_tags() {
+fn round_lasts_for_all_tags() {
     let mut world = World::new(8);
     let mut given = Vec::new();
     for turn in 0..21 {

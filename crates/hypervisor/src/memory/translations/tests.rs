@@ -31,7 +31,7 @@ fn the_first_vcpus_have_the_first_tags() {
 }
 
 #[test]
-fn no_tag_has_more_bits_than_there_are() {
+fn tags_fit_the_available_bits() {
     for bits in 0..=MOST_TAG_BITS {
         let tags = Tags::with_bits(bits);
         let most = (0..MAX_NUMBERS as u16).map(|index| tags.of(vcpu(index)).number());
@@ -100,7 +100,7 @@ fn purges(bits: u32, order: &[u16]) -> usize {
 }
 
 #[test]
-fn tags_of_their_own_need_no_purge_and_shared_ones_one_at_each_change() {
+fn only_shared_tags_need_purges() {
     let turns = [0, 1, 0, 1, 1, 0];
     assert_eq!(purges(7, &turns), 0);
     assert_eq!(purges(2, &turns), 0, "tags 1 and 2");
@@ -109,7 +109,7 @@ fn tags_of_their_own_need_no_purge_and_shared_ones_one_at_each_change() {
 }
 
 #[test]
-fn a_g_stage_purge_is_followed_by_one_of_both_stages() {
+fn g_stage_purge_precedes_both_stage_purge() {
     let mut fenced = Made::default();
     let changes = Changes::<2>::new(|_| GuestPhysical::new(0));
     let asked = Fenced::<1>::default();
@@ -155,7 +155,7 @@ impl Changed for LookedThrough {
 
 /// A method that keeps entries must not pay for that by looking twice at what changed.
 #[test]
-fn the_changes_of_a_table_are_looked_through_once_at_an_arrival() {
+fn table_changes_are_scanned_once_per_arrival() {
     for stale in [false, true] {
         let changes = LookedThrough::default();
         let mut vmids = VmidTable::new(Purging::Fence, Tags::with_bits(14));

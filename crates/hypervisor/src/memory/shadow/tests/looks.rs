@@ -124,7 +124,7 @@ fn rights_are_the_guests() {
 }
 
 #[test]
-fn marks_are_set_where_the_guests_hart_sets_them() {
+fn accessed_dirty_bits_follow_guest_hart() {
     let entry = 0x8040_0000 >> 2 | V | R | W;
     for (access, marks) in [(Access::Load, A), (Access::Store, A | D)] {
         assert_eq!(
@@ -157,7 +157,7 @@ fn marks_are_set_where_the_guests_hart_sets_them() {
 }
 
 #[test]
-fn another_harts_change_is_not_overwritten_and_ends() {
+fn concurrent_change_is_kept_and_ends() {
     let manner = Manner {
         sets_marks: true,
         ..MANNER
@@ -181,7 +181,7 @@ fn another_harts_change_is_not_overwritten_and_ends() {
 }
 
 #[test]
-fn tables_outside_of_memory_are_an_access_fault() {
+fn tables_outside_memory_cause_access_fault() {
     let lost = Manner {
         satp: 8 << 60 | 0x1234,
         ..MANNER
@@ -197,7 +197,7 @@ fn tables_outside_of_memory_are_an_access_fault() {
 }
 
 #[test]
-fn optional_bits_are_reserved_where_the_hart_lacks_them() {
+fn unsupported_optional_bits_are_reserved() {
     let entry = 0x8040_0000 >> 2 | V | R | A;
     let contiguous = (0x8040_0000 >> 2 | 8 << 10) | V | R | A | N;
     for (bits, contiguous_is_there, types_are_there, expected) in [
@@ -237,7 +237,7 @@ fn guests(entry: u64, level: u32, contiguous: bool) -> walk::Leaf {
 }
 
 #[test]
-fn a_leaf_has_the_rights_of_both_and_is_written_through_only_when_dirty() {
+fn leaf_rights_intersect_and_stores_need_dirty() {
     let entry = V | R | W | X | U | A | 1 << 61;
     let clean = leaf(
         0x1008,
@@ -263,7 +263,7 @@ fn a_leaf_has_the_rights_of_both_and_is_written_through_only_when_dirty() {
 }
 
 #[test]
-fn a_leaf_is_as_large_as_both_allow() {
+fn leaf_size_is_the_smaller_one() {
     let entry = V | R | W | A | D;
     let size_of = |guest: u32, place_size| {
         let found = leaf(
@@ -292,7 +292,7 @@ fn a_leaf_is_as_large_as_both_allow() {
 
 /// Whatever both stages allow: what is made is a leaf, and lets through what it was made for.
 #[test]
-fn what_is_made_is_a_leaf_that_the_hart_understands() {
+fn made_leaf_is_valid_for_the_hart() {
     let rights = |bits: u64| bits & (R | W | X);
     for (entry, most) in (0..8).flat_map(|entry| (0..8).map(move |most| (entry << 1, most << 1))) {
         if entry == 0 || entry & (R | W) == W {

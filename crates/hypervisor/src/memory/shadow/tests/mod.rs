@@ -79,7 +79,7 @@ fn pages(first: u64, count: u64, asid: Option<u16>) -> Operands {
 }
 
 #[test]
-fn a_leaf_is_found_until_a_fence_covers_it() {
+fn leaf_is_found_until_fenced() {
     for (mode, address) in [
         (8, 0x40_0000_0000 - 0x1000),
         (9, 1 << 46),
@@ -137,7 +137,7 @@ fn spaces_are_kept_by_their_satp() {
 }
 
 #[test]
-fn the_space_that_was_left_the_longest_ago_makes_room() {
+fn least_recently_used_space_is_evicted() {
     let (mut tables, mut memory) = (tables(8 * SPACES as u64), Memory::default());
     assert!(tables.numbers().is_empty());
     for root in 0..SPACES as u64 {
@@ -158,7 +158,7 @@ fn the_space_that_was_left_the_longest_ago_makes_room() {
 }
 
 #[test]
-fn a_fence_for_one_address_drops_all_pieces_of_the_guests_leaf() {
+fn address_fence_drops_all_leaf_pieces() {
     let (mut tables, mut memory) = (tables(64), Memory::default());
     tables.enter(satp(8, 0, 1), &mut memory);
     let piece = |address, host, whole| Leaf {
@@ -187,7 +187,7 @@ fn a_fence_for_one_address_drops_all_pieces_of_the_guests_leaf() {
 }
 
 #[test]
-fn large_leaves_and_tables_take_each_others_place() {
+fn large_leaves_and_tables_replace_each_other() {
     let (mut tables, mut memory) = (tables(64), Memory::default());
     tables.enter(satp(8, 0, 1), &mut memory);
     tables.fill(&page(0x20_3000, 0x8000_0000), &mut memory);
@@ -207,7 +207,7 @@ fn large_leaves_and_tables_take_each_others_place() {
 }
 
 #[test]
-fn leaves_to_a_page_that_has_moved_go_in_every_space() {
+fn leaves_to_moved_page_are_dropped_everywhere() {
     let (mut tables, mut memory) = (tables(64), Memory::default());
     let file = |address, page_of| Leaf {
         moves: Some(page_of),
@@ -255,7 +255,7 @@ fn the_fewest_frames_do() {
 }
 
 #[test]
-fn a_hart_is_told_a_whole_space_where_the_pages_are_many() {
+fn many_dropped_pages_become_one_space() {
     let mut dropped = Dropped::default();
     for number in 0..8 {
         dropped.add_page(3, number << 12);
@@ -270,7 +270,7 @@ fn a_hart_is_told_a_whole_space_where_the_pages_are_many() {
 
 /// A leaf of 512 GiB whose pieces are pages: all of the frames may be tables below it.
 #[test]
-fn a_fence_of_a_very_large_leaf_empties_its_space_and_moves_no_root() {
+fn huge_leaf_fence_empties_and_keeps_root() {
     let (mut tables, mut memory) = (tables(64), Memory::default());
     tables.enter(satp(9, 1, 5), &mut memory);
     let root = tables.present().unwrap();

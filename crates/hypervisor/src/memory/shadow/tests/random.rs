@@ -247,7 +247,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn nothing_is_used_that_a_fence_has_covered(steps in steps(), frames in 5u64..40) {
+    fn fenced_entries_are_not_used(steps in steps(), frames in 5u64..40) {
         let (mut tables, mut memory) = (tables(frames), Memory::default());
         let mut world = World::default();
         for step in &steps {

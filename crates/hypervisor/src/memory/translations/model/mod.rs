@@ -91,7 +91,7 @@ fn case(method: TlbPurge, forgotten: Forgotten) -> Case {
 }
 
 #[test]
-fn no_stale_translation_is_used_with_a_tag_for_each_vcpu() {
+fn stale_translations_are_unused_with_own_tags() {
     for method in METHODS {
         let worlds = explore(case(method, Forgotten::Nothing));
         assert!(
@@ -102,7 +102,7 @@ fn no_stale_translation_is_used_with_a_tag_for_each_vcpu() {
 }
 
 #[test]
-fn no_stale_translation_is_used_with_one_tag_for_all() {
+fn stale_translations_are_unused_with_shared_tag() {
     for method in METHODS {
         // Three vCPUs have too many worlds where the methods keep more of each.
         for vcpus in match method {
@@ -123,7 +123,7 @@ fn no_stale_translation_is_used_with_one_tag_for_all() {
 }
 
 #[test]
-fn each_purge_that_is_left_out_is_noticed() {
+fn each_omitted_purge_is_noticed() {
     for method in METHODS {
         let checked = method == TlbPurge::PurgeCheck;
         for forgotten in [Forgotten::Older, Forgotten::Life] {
@@ -153,7 +153,7 @@ fn each_purge_that_is_left_out_is_noticed() {
 }
 
 #[test]
-fn each_fence_that_is_not_noted_is_noticed() {
+fn each_unrecorded_fence_is_noticed() {
     for (method, forgotten) in [
         (TlbPurge::OneShot, Forgotten::Trapped),
         (TlbPurge::OneShot, Forgotten::Arming),
