@@ -8,7 +8,7 @@ use core::fmt;
 /// Bytes in a page, the smallest unit that the G-stage maps.
 pub const PAGE_SIZE: u64 = 4096;
 
-/// What [`Region`] asks of an address: that it is a newtype over 64 bits.
+/// An address that [`Region`] accepts: a newtype over 64 bits.
 pub trait PhysicalAddress: Copy + Ord + fmt::Debug {
     /// The address of this kind with this value.
     fn from_raw(raw: u64) -> Self;
@@ -41,7 +41,7 @@ macro_rules! physical_address {
                 }
             }
 
-            /// Whether the address is a multiple of `alignment`, which must be a power of two.
+            /// Tests whether the address is a multiple of `alignment`, which must be a power of two.
             pub const fn is_aligned(self, alignment: u64) -> bool {
                 self.0 & alignment.wrapping_sub(1) == 0
             }
@@ -145,23 +145,23 @@ impl<A: PhysicalAddress> Region<A> {
         A::from_raw(self.base.raw().wrapping_add(self.size))
     }
 
-    /// Whether there is no byte in it.
+    /// Tests whether the region is empty.
     pub fn is_empty(self) -> bool {
         self.size == 0
     }
 
-    /// Whether the byte at `address` belongs to the region.
+    /// Tests whether the byte at `address` belongs to the region.
     pub fn contains(self, address: A) -> bool {
         self.base <= address && address < self.end()
     }
 
-    /// Whether every byte of `other` belongs to this region. An empty region lies in every region
+    /// Tests whether every byte of `other` belongs to this region. An empty region lies in every region
     /// that its base touches.
     pub fn covers(self, other: Self) -> bool {
         self.base <= other.base && other.end() <= self.end()
     }
 
-    /// Whether some byte belongs to both.
+    /// Tests whether the regions share a byte.
     pub fn overlaps(self, other: Self) -> bool {
         !self.is_empty() && !other.is_empty() && self.base < other.end() && other.base < self.end()
     }

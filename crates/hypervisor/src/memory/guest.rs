@@ -100,7 +100,7 @@ pub enum BadPieces {
     OutOfReach(GuestPhysical),
 }
 
-/// What came of touching a page.
+/// Outcome of touching a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
     /// It has been given a frame.
@@ -127,10 +127,10 @@ pub trait Pages: Send + Sync {
     /// there is no frame for it.
     fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion>;
 
-    /// What the G-stage table maps from the start, in the order of the guest-physical addresses.
+    /// The pieces that the G-stage table maps from the start, in the order of the guest-physical addresses.
     fn mapped(&self) -> &[Piece];
 
-    /// Whether pages come when they are touched.
+    /// Tests whether a page is mapped on its first touch.
     fn come_on_touch(&self) -> bool {
         false
     }
@@ -190,7 +190,7 @@ pub struct GuestMemory {
     region: GuestRegion,
     /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
     whole: Option<Piece>,
-    /// What [`Pages::come_on_touch`] says, for each fault.
+    /// Copy of [`Pages::come_on_touch`], for each fault.
     on_touch: bool,
     pages: Box<dyn Pages>,
 }
@@ -249,7 +249,7 @@ impl GuestMemory {
         }
     }
 
-    /// Whether pages come when they are touched, zeroed, rather than being there from the start.
+    /// Tests whether pages are mapped zeroed on their first touch, rather than from the start.
     #[inline]
     #[must_use]
     pub const fn comes_on_touch(&self) -> bool {
@@ -286,7 +286,7 @@ impl GuestMemory {
         self.region
     }
 
-    /// What the G-stage table maps from the start, in the order of the guest-physical addresses.
+    /// The pieces that the G-stage table maps from the start, in the order of the guest-physical addresses.
     #[must_use]
     pub fn mapped(&self) -> &[Piece] {
         self.pages.mapped()
@@ -310,7 +310,7 @@ impl GuestMemory {
         self.whole
     }
 
-    /// Whether the byte at `address` is the guest's.
+    /// Tests whether the byte at `address` is the guest's.
     #[must_use]
     pub fn holds(&self, address: GuestPhysical) -> bool {
         self.region.contains(address)

@@ -104,7 +104,7 @@ impl OwnedRegion {
         }
     }
 
-    /// Whether it begins with an aligned value of `bytes`, a power of two.
+    /// Tests whether the memory begins with an aligned value of `bytes`, a power of two.
     #[inline]
     #[must_use]
     pub const fn fits(self, bytes: u64) -> bool {

@@ -28,7 +28,7 @@ use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegio
 /// Pages that one step looks at.
 pub const MAX_PAGES_A_STEP: u64 = 64;
 
-/// What a step needs of the world. The lock of the VM's devices is held throughout.
+/// Environment of a step. The lock of the VM's devices is held throughout.
 pub trait Port {
     /// The frame of the page at `page`, if it has one.
     fn frame(&self, page: GuestPhysical) -> Option<HostPhysical>;
@@ -38,7 +38,7 @@ pub trait Port {
     fn unmap(&self, page: GuestPhysical) -> bool;
     /// Has the table's generation grow, and returns it. Everything in the table may have changed.
     fn advance(&self) -> u64;
-    /// Whether another hart may use a translation from before this generation. Such a hart is told to enter its guest anew.
+    /// Tests whether another hart may use a translation from before this generation. Such a hart is told to enter its guest anew.
     fn is_used(&self, generation: u64) -> bool;
     /// Forgets what of these frames is known besides the table. No hart uses them any more.
     fn forget(&self, frames: &[HostPhysical]);
@@ -46,7 +46,7 @@ pub trait Port {
     fn free(&self, frame: HostPhysical);
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// All that was given is free, but for what is still in use.
@@ -58,7 +58,7 @@ pub enum Step {
 /// The pages that one guest is giving back.
 #[derive(Debug, Default)]
 pub struct Reclaim {
-    /// What was given and was not looked at yet.
+    /// The part of the given region that no step has visited yet.
     left: Option<GuestRegion>,
     /// Frames that are in no table any more, and the generation that this led to.
     leaving: Vec<HostPhysical>,
@@ -90,7 +90,7 @@ impl Reclaim {
         true
     }
 
-    /// Whether something is left to be done.
+    /// Tests whether work is left.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.left.is_some() || !self.leaving.is_empty()

@@ -35,7 +35,7 @@ pub struct Reader {
     pub reads_code: bool,
 }
 
-/// What is done to memory.
+/// Kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// An instruction is fetched.
@@ -47,7 +47,7 @@ pub enum Access {
 }
 
 impl Reader {
-    /// Whether an access to the page with this entry is allowed, apart from its A and D bits.
+    /// Tests whether an access to the page with this entry is allowed, apart from its A and D bits.
     #[must_use]
     pub const fn may(self, access: Access, entry: u64) -> bool {
         let user_page = entry & USER != 0;
@@ -66,7 +66,7 @@ impl Reader {
     }
 }
 
-/// What an entry must have before an access goes on: A, and for a store D.
+/// Bits that an entry must have before an access goes on: A, and for a store D.
 #[must_use]
 pub const fn marks(access: Access) -> u64 {
     match access {
@@ -75,7 +75,7 @@ pub const fn marks(access: Access) -> u64 {
     }
 }
 
-/// What of the entries' optional bits the guest may use.
+/// Optional bits of the entries that the guest may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
     /// Svnapot.
@@ -216,7 +216,7 @@ mod tests {
         words: HashMap<u64, u64>,
         next: u64,
         levels: u32,
-        /// What a leaf has besides its page.
+        /// Bits of the leaf besides its page.
         bits: u64,
     }
 

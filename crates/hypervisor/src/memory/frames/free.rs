@@ -28,7 +28,7 @@ pub struct FreeRegions {
     free: Vec<HostRegion>,
 }
 
-/// What was given back was not all in use: some of it was free already, or is no whole page.
+/// Memory given back was not all in use: some of it was free already, or is no whole page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the pages {0} cannot be freed: they are not all in use")]
 pub struct NotInUse(pub HostRegion);

@@ -59,7 +59,7 @@ impl FrameSize {
     }
 }
 
-/// Whose a frame is.
+/// Owner of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameOwner {
     /// The hypervisor, for good.
@@ -68,7 +68,7 @@ pub enum FrameOwner {
     Vm(VmId),
 }
 
-/// What was given back is not its owner's, or not as it was given.
+/// Memory given back is not its owner's, or not as it was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the memory {0} is not to be given back: it was not given so")]
 pub struct NotGiven(pub HostRegion);
@@ -78,7 +78,7 @@ pub const SHEET_PAGES: u32 = u64::BITS;
 /// Bytes of a sheet.
 pub const SHEET: u64 = SHEET_PAGES as u64 * PAGE_SIZE;
 
-/// What one owner has.
+/// Frames of one owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Holding {
     /// Large pieces, by their first address: their sizes in bytes.
@@ -195,7 +195,7 @@ impl Frames {
         }
     }
 
-    /// Whose the page at `address` is; nobody's where it is free, or none of the frames.
+    /// Owner of the page at `address`; nobody where the page is free, or none of the frames.
     #[must_use]
     pub fn owner_of(&self, address: HostPhysical) -> Option<FrameOwner> {
         let at = address.raw();
@@ -242,7 +242,7 @@ impl Frames {
         whole
     }
 
-    /// What nobody has, from the lowest address.
+    /// Free memory, from the lowest address.
     #[must_use]
     pub fn free_regions(&self) -> &[HostRegion] {
         self.free.free_regions()

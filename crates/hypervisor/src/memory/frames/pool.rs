@@ -63,7 +63,7 @@ struct Part {
     first: u32,
 }
 
-/// What a guest has.
+/// Frames of a guest.
 #[derive(Clone, Copy, Debug)]
 struct Holding {
     /// Sheets with a page left, and sheets without.

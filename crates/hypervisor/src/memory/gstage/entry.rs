@@ -13,7 +13,7 @@ const ACCESSED_AND_DIRTY: u64 = 1 << 6 | 1 << 7;
 const PPN_SHIFT: u32 = 10;
 const PPN_BITS: u64 = (1 << 44) - 1;
 
-/// What a guest may do with a page.
+/// Permissions of a guest for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Permissions(u64);
 
@@ -22,7 +22,7 @@ impl Permissions {
     pub const MEMORY: Self = Self(READ | WRITE | EXECUTE);
     /// Registers of a device: no execution.
     pub const DEVICE: Self = Self(READ | WRITE);
-    /// What a guest only reads: no execution, and stores leave the guest.
+    /// Read only: no execution, and stores leave the guest.
     pub const READ_ONLY: Self = Self(READ);
 
     /// R, W and X as in an entry.
@@ -32,7 +32,7 @@ impl Permissions {
     }
 }
 
-/// What an entry says.
+/// Decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// An access faults.

@@ -106,14 +106,14 @@ pub enum MapError {
     OutOfMemory,
 }
 
-/// What an address is translated by.
+/// Translation of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Translation {
     /// The host address of the byte that was asked for.
     pub host: HostPhysical,
     /// Bytes that the leaf maps: 4 KiB, 2 MiB, 1 GiB or 512 GiB.
     pub leaf_size: u64,
-    /// What the guest may do there.
+    /// Permissions of the guest there.
     pub permissions: Permissions,
 }
 
@@ -338,7 +338,7 @@ impl GStage {
         }
     }
 
-    /// What `guest` is translated to; `None` where it is not mapped.
+    /// Translates `guest`; `None` where `guest` is not mapped.
     pub fn translate(&self, memory: &dyn TableMemory, guest: GuestPhysical) -> Option<Translation> {
         if guest.raw() >= self.mode.limit() {
             return None;

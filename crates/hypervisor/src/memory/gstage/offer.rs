@@ -1,4 +1,4 @@
-//! What a hart's hgatp can hold: the modes and the VMID bits, found out by writing and reading back.
+//! Values that a hart's hgatp can hold: the modes and the VMID bits, found out by writing and reading back.
 //!
 //! MODE and VMID are WARL: a mode that the hart does not have becomes another one, Bare among them, and VMID bits above
 //! VMIDLEN stay 0 (privileged architecture, "Hypervisor Guest Address Translation and Protection Register"). In mode Bare a
@@ -34,7 +34,7 @@ impl Register for HartRegister {
     }
 }
 
-/// What hgatp can hold.
+/// Values that hgatp can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     sv39x4: bool,
@@ -100,7 +100,7 @@ impl Offer {
         Tags::with_bits(self.tag_bits)
     }
 
-    /// Whether another hart's tables and tags can be used here too.
+    /// Tests whether another hart's tables and tags can be used here too.
     ///
     /// # Errors
     /// [`NoConfinement::Less`].

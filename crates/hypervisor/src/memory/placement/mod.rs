@@ -32,7 +32,7 @@ pub enum PlacementError {
     BadSize {
         /// The VM's place in the list.
         index: usize,
-        /// What it asked for.
+        /// Size that the VM asked for.
         size: u64,
     },
     /// There are too few pages for the VMs whose pages come when they are touched.
@@ -46,9 +46,9 @@ pub enum PlacementError {
     NoRoom {
         /// The VM's place in the list.
         index: usize,
-        /// What it asked for.
+        /// Size that the VM asked for.
         size: u64,
-        /// What there would have been.
+        /// Largest size available.
         largest: u64,
     },
 }

@@ -13,7 +13,7 @@ const FRAMES: u64 = 0x1_0000;
 const OWN: usize = 0;
 const HARTS: usize = 3;
 
-/// What one hart keeps: the generation with which it runs the guest, if it does, and its translations.
+/// State of one hart: the generation with which it runs the guest, if it does, and its translations.
 #[derive(Clone, Debug, Default)]
 struct Hart {
     declared: Option<u64>,

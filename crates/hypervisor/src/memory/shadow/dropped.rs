@@ -1,4 +1,4 @@
-//! What a hart must drop after shadow tables have changed.
+//! Translations that a hart must drop after shadow tables have changed.
 
 /// Address spaces that are kept for a vCPU.
 pub const SPACES: usize = 32;
@@ -8,7 +8,7 @@ const _: () = assert!(SPACES <= u32::BITS as usize);
 /// Pages that are dropped one by one; for more of a space, all of it goes.
 const MOST_PAGES: usize = 8;
 
-/// What a hart must drop before the guest is entered again.
+/// Translations that a hart must drop before the guest is entered again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Whole spaces, a bit each.
@@ -24,7 +24,7 @@ impl Dropped {
         self.spaces |= 1 << number;
     }
 
-    /// What a space maps at `address`.
+    /// Adds the mapping of a space at `address`.
     pub fn add_page(&mut self, number: usize, address: u64) {
         match self.pages.get_mut(self.count) {
             Some(page) => {
@@ -43,7 +43,7 @@ impl Dropped {
         }
     }
 
-    /// Whether nothing must be dropped.
+    /// Tests whether nothing must be dropped.
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.spaces == 0 && self.count == 0

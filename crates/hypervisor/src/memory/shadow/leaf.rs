@@ -1,4 +1,4 @@
-//! What an entry of a shadow table says, and what a leaf is made of.
+//! Entries of a shadow table, and the making of a leaf.
 
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 
@@ -57,7 +57,7 @@ impl Leaf {
     }
 }
 
-/// What an entry says.
+/// Decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     Nothing,

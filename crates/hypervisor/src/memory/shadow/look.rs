@@ -1,4 +1,4 @@
-//! What a page fault of a vCPU on shadow tables is: the guest's own, or one of the shadow tables.
+//! Cause of a page fault of a vCPU on shadow tables: the guest's own, or one of the shadow tables.
 
 use super::leaf::{LARGEST, Leaf, READ, WRITE, size};
 use crate::memory::address::{GuestPhysical, HostPhysical};
@@ -22,13 +22,13 @@ pub trait GuestTables {
 pub struct Manner {
     /// The guest's satp, which is not Bare.
     pub satp: u64,
-    /// What it may use in its entries.
+    /// Optional bits that the guest may use in its entries.
     pub features: Features,
     /// Its hart sets A and D (henvcfg.ADUE); else the guest takes a fault and sets them itself.
     pub sets_marks: bool,
 }
 
-/// What an access of the guest comes to by its own tables.
+/// Outcome of an access of the guest by its own tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The guest takes a page fault.

@@ -91,7 +91,7 @@ pub const fn levels(satp: u64) -> Option<u32> {
 /// One of the guest's address spaces.
 #[derive(Debug)]
 struct Space {
-    /// What the guest calls it.
+    /// The guest's satp for this space.
     satp: u64,
     levels: u32,
     root: Frame,
@@ -211,7 +211,7 @@ impl ShadowTables {
         dropped
     }
 
-    /// What a fence of the guest's covers is used no more.
+    /// Drops the leaves that a fence of the guest covers.
     pub fn forget(&mut self, operands: Operands, memory: &mut impl TableMemory) -> Dropped {
         let mut dropped = Dropped::default();
         for number in 0..SPACES {
@@ -480,7 +480,7 @@ impl ShadowTables {
         }
     }
 
-    /// What `address` leads to in the present space: the entry, and its level.
+    /// Entry of `address` in the present space, and the entry's level.
     #[cfg(test)]
     fn find(&self, address: u64, memory: &impl TableMemory) -> Option<(u64, u32)> {
         let space = self.space(self.current?)?;

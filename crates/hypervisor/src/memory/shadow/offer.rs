@@ -1,4 +1,4 @@
-//! What a hart's vsatp can hold: the modes and the ASID bits, found out by writing and reading back (privileged architecture, "Virtual
+//! Values that a hart's vsatp can hold: the modes and the ASID bits, found out by writing and reading back (privileged architecture, "Virtual
 //! Supervisor Address Translation and Protection Register": WARL as satp is).
 
 use super::dropped::SPACES;
@@ -36,7 +36,7 @@ const LAST_MODE: u64 = 10;
 )]
 pub struct OtherSpaces;
 
-/// What vsatp can hold.
+/// Values that vsatp can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceOffer {
     /// A bit for each mode.
@@ -62,7 +62,7 @@ impl SpaceOffer {
         Self { modes, asids }
     }
 
-    /// Whether what the guest has been told of another hart's vsatp is true of this one's too.
+    /// Tests whether the guest's view of another hart's vsatp holds for this hart's too.
     ///
     /// # Errors
     /// [`OtherSpaces`].
@@ -70,7 +70,7 @@ impl SpaceOffer {
         (self == other).then_some(()).ok_or(OtherSpaces)
     }
 
-    /// What satp holds after `value` was written to it; `None` where the write has no effect.
+    /// Value of satp after `value` was written to it; `None` where the write has no effect.
     #[must_use]
     pub const fn written(self, value: u64) -> Option<u64> {
         if self.modes >> (value >> MODE_SHIFT) & 1 == 0 {

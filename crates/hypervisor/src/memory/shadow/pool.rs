@@ -21,7 +21,7 @@ impl Default for List {
     }
 }
 
-/// What stands before and behind a frame in its list.
+/// Neighbours of a frame in its list.
 #[derive(Clone, Copy, Debug)]
 struct Links {
     before: u16,

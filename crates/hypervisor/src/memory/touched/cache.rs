@@ -100,7 +100,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found is what was kept last and not forgotten.
+        /// A lookup finds the value kept last and not forgotten.
         #[test]
         fn nothing_else_is_found(steps in prop::collection::vec((0..3u8, 0..300u64, 0..1000u64), 0..200)) {
             let cache = PageCache::new();

@@ -23,7 +23,7 @@ const DEVICE: u64 = 0x2800_0000;
 #[derive(Debug, Default)]
 struct Computer {
     words: HashMap<u64, u64>,
-    /// What was allocated and not given back: the size by the address.
+    /// Memory allocated and not given back: the size by the address.
     given: BTreeMap<u64, u64>,
     next: u64,
     left: u64,
@@ -54,7 +54,7 @@ impl TableMemory for Computer {
     }
 }
 
-/// What was allocated for the guest, apart from what is there for good.
+/// Memory allocated for the guest, apart from the permanent part.
 #[derive(Debug, Clone)]
 struct Shared(std::sync::Arc<HostMutex<(Computer, Vec<u64>)>>);
 

@@ -1,4 +1,4 @@
-//! Whether it pays to have a vCPU's fences trap after it has changed its hart.
+//! Back-off of trapping a vCPU's fences after the vCPU has migrated to another hart.
 //!
 //! [`TlbPurge::OneShot`] pays a trap for each fence that ends a watch, and for some changes of the address space, and gains what is
 //! found again on another hart. Which of the two there is more of depends on the guest, so it is tried: after each watch in which something

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Pages that are dropped one by one; for more, everything is dropped at once, which takes two fences.
 const MOST: usize = 4;
 
-/// What has changed in a table.
+/// Changes of a table.
 pub trait Changed {
     /// The pages that have changed since the table had `generation`; `None` where everything may have, or too many have to be dropped one by one.
     fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>>;
@@ -53,7 +53,7 @@ impl<const N: usize> Changes<N> {
         self.all.store(generation, Ordering::SeqCst);
     }
 
-    /// Whether more than single pages has changed since the table had `generation`.
+    /// Tests whether more than single pages has changed since the table had `generation`.
     #[must_use]
     pub fn all_since(&self, generation: u64) -> bool {
         self.all.load(Ordering::Relaxed) > generation

@@ -1,4 +1,4 @@
-//! What a hart drops, as it is told to.
+//! Fences that a hart executes on request.
 
 use super::remote::Operands;
 use super::tags::Tag;

@@ -55,7 +55,7 @@ use vmid_table::VmidTable;
 /// space all the time would pay more for that than its entries on other harts are worth.
 pub const CHANGES_WHILE_ARMED: u8 = 2;
 
-/// What a hart must have for `method`, if it is more than every hart has.
+/// Extension that a hart needs for `method`, if any.
 #[must_use]
 pub const fn needed(method: TlbPurge) -> Option<Capability> {
     match method {
@@ -77,7 +77,7 @@ pub enum Watch {
     Mask,
 }
 
-/// What a hart with a purge mask remembers when a vCPU leaves it (docs/extensions.md); nothing on others.
+/// State that a hart with a purge mask keeps when a vCPU leaves it (docs/extensions.md); nothing on others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
     /// The vCPU has fenced.
@@ -97,7 +97,7 @@ pub struct Cached {
     watch: Watch,
     /// Changes of the address space that are still carried out while fences trap.
     changes_left: u8,
-    /// What is right on each hart.
+    /// Valid state on each hart.
     on: [OnHart; MAX_HARTS],
 }
 
@@ -168,7 +168,7 @@ impl Cached {
         }
     }
 
-    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing, and may be left out: it ran
+    /// Tests whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing, and may be left out: it ran
     /// nowhere else, nobody else has had its tag, the G-stage table is the same, and its fences are watched as the method wants it.
     #[inline]
     #[must_use]
@@ -200,7 +200,7 @@ impl Cached {
         self.watch
     }
 
-    /// Whether a change of the address space has been carried out since the vCPU's last change of hart, while its fences trapped.
+    /// Tests whether a change of the address space has been carried out since the vCPU's last change of hart, while its fences trapped.
     #[must_use]
     pub const fn has_changed_address_space(&self) -> bool {
         self.changes_left < CHANGES_WHILE_ARMED
@@ -278,7 +278,7 @@ impl Cached {
     }
 }
 
-/// What a hart must drop before a vCPU enters its guest, by the reason.
+/// Translations that a hart must drop before a vCPU enters its guest, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purge {
     /// Another vCPU's entries may have the tag.

@@ -17,7 +17,7 @@ pub const MOST_PAGES: u64 = 8;
 
 const PAGE: u64 = 4096;
 
-/// What a fence is for.
+/// Scope of a fence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operands {
     /// The address of the first page, and how many there are; `None` for every address.
@@ -48,7 +48,7 @@ impl Operands {
     }
 }
 
-/// What a call with these operands asks of a vCPU, which may be of the caller's VM, and may be named by the call. `None` for nothing.
+/// Fence that a call with these operands asks of a vCPU, which may be of the caller's VM, and may be named by the call. `None` for nothing.
 #[must_use]
 pub fn asked(
     method: RemoteFences,
@@ -80,7 +80,7 @@ struct Kept<const N: usize> {
     everything: u64,
 }
 
-/// What a hart has to do that has carried out the fences up to some number.
+/// Fences outstanding on a hart that has carried out those up to some number.
 pub trait Outstanding {
     /// The operands of the fences after number `since`, or `None` for everything.
     fn since(&self, since: u64) -> Option<impl Iterator<Item = Operands>>;
@@ -157,7 +157,7 @@ impl<const N: usize> Fenced<N> {
         }
     }
 
-    /// What tells it from others.
+    /// Key that distinguishes this state from others.
     pub(super) fn key(&self) -> (u64, [Operands; N], u64) {
         let kept = self.kept.lock();
         (self.count(), kept.operands, kept.everything)

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 const PAGES: usize = 2;
 const HARTS: usize = 2;
 
-/// What is left out, to see that the model notices.
+/// Step that is left out, to see that the model notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Forgotten {
     Nothing,
@@ -42,7 +42,7 @@ struct World {
     fenced: Fenced<2>,
     requested: bool,
     place: Option<(usize, bool)>,
-    /// What a hart with a purge mask remembers.
+    /// State that a hart with a purge mask keeps.
     remembered: bool,
 }
 

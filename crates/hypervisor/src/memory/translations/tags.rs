@@ -53,7 +53,7 @@ impl Tags {
         }
     }
 
-    /// Whether the first `vcpus` vCPUs have a tag each.
+    /// Tests whether the first `vcpus` vCPUs have a tag each.
     #[must_use]
     pub const fn are_enough_for(self, vcpus: usize) -> bool {
         vcpus <= 1 || vcpus < self.count as usize

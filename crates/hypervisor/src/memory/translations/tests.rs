@@ -43,7 +43,7 @@ fn tags_fit_the_available_bits() {
     assert!(Tags::with_bits(2).are_enough_for(3));
 }
 
-/// What was fenced.
+/// Fences that were executed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Made(Vec<&'static str>);
 

@@ -68,7 +68,7 @@ impl VmidTable {
         self.tags.get(vcpu.index()).copied().unwrap_or(Tag(0))
     }
 
-    /// Whether nobody else has used the vCPU's tag since it did.
+    /// Tests whether no other vCPU has used the vCPU's tag since its own last use.
     #[must_use]
     pub const fn has(&self, vcpu: VcpuNumber) -> bool {
         self.held.contains(vcpu)

@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// What is left of the frames after assembly is the pool, and its entries lie in memory of their own.
+/// The frames left after assembly are the pool, and its entries lie in memory of their own.
 #[test]
 fn pool_lies_in_what_is_left() {
     use crate::memory::physical::Physical;

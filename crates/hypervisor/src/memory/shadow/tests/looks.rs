@@ -1,4 +1,4 @@
-//! What a fault is, by the guest's own tables.
+//! Causes of a fault by the guest's own tables.
 
 use super::super::leaf::Entry;
 use super::super::look::{GuestTables, Look, Manner, Place, leaf, look};
@@ -74,7 +74,7 @@ const PROGRAM: Reader = Reader {
     ..KERNEL
 };
 
-/// What comes of an access to 0x1008, whose page has these bits and lies at 0x8040_0000.
+/// Outcome of an access to 0x1008, whose page has these bits and lies at 0x8040_0000.
 fn at(bits: u64, access: Access, reader: Reader) -> Look {
     look(
         MANNER,

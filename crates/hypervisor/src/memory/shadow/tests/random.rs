@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What a step of the guest is about.
+/// Step of the guest.
 #[derive(Clone, Debug)]
 enum Step {
     Enter(u8),
@@ -65,7 +65,7 @@ struct Allowed {
     satp: u64,
     /// The guest's leaf.
     guest: (u64, u64),
-    /// What of it has been given to the shadow.
+    /// Part that the shadow tables map.
     piece: (u64, u64),
     host: u64,
     moves: Option<u64>,
@@ -79,7 +79,7 @@ fn covers((base, size): (u64, u64), address: u64) -> bool {
 struct World {
     satp: u64,
     allowed: Vec<Allowed>,
-    /// What the hart keeps: the space's number, the leaf's range, where it leads, and whose space the number was.
+    /// Translations that the hart keeps: the space's number, the leaf's range, where it leads, and whose space the number was.
     cached: Vec<(usize, (u64, u64), u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ impl World {
         self.cached.push((number, range, base, self.satp));
     }
 
-    /// What the hart would take for the present space out of what it keeps is right.
+    /// Checks the cached translations that the hart would use for the present space.
     fn check(&self, tables: &ShadowTables) {
         let Some((present, _)) = tables.present() else {
             return;

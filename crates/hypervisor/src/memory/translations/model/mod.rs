@@ -30,7 +30,7 @@ enum Forgotten {
     Trapped,
     /// Fences do not trap where they should.
     Arming,
-    /// What the hart remembers is not read.
+    /// The state that the hart keeps is not read.
     Remembered,
     /// The hart is not told to purge.
     Told,
@@ -38,7 +38,7 @@ enum Forgotten {
     Due,
 }
 
-/// What is explored.
+/// Variant of the model to explore.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     method: TlbPurge,

@@ -1,4 +1,4 @@
-//! What each hart, vCPU and table may do next.
+//! Steps that each hart, vCPU and table may take next.
 
 use super::super::remote::Fenced;
 use super::super::{Cached, Fences, Purge, Remembered, Watch};

@@ -1,4 +1,4 @@
-//! What matters of two harts and three vCPUs, and what goes wrong there.
+//! State of two harts and three vCPUs, and its errors.
 
 use super::super::vmid_table::VmidTable;
 use super::super::{Cached, Tags};
@@ -31,7 +31,7 @@ pub(super) struct OnHart {
     pub(super) in_guest: bool,
     /// The generation under which the guest runs.
     pub(super) declared: u64,
-    /// What the hart remembers of fences and, where it tests that itself, purges by (docs/extensions.md): a bit for each hart.
+    /// State that the hart keeps of fences and, where it tests that itself, purges by (docs/extensions.md): a bit for each hart.
     pub(super) mask: u8,
 }
 
@@ -81,7 +81,7 @@ impl World {
         }
     }
 
-    /// What `vcpu` cached so far is stale from now on, on every hart.
+    /// Marks all that `vcpu` has cached so far as stale, on every hart.
     pub(super) fn grow_stale(&mut self, vcpu: usize) {
         for hart in &mut self.harts {
             let fresh = hart.entries & (0b11 << (vcpu * 4));
@@ -93,7 +93,7 @@ impl World {
         (0..HARTS).find(|hart| self.harts[*hart].vcpu == Some(vcpu))
     }
 
-    /// Whether the guest on `hart` could use a stale entry.
+    /// Tests whether the guest on `hart` could use a stale entry.
     pub(super) fn could_go_wrong(&self, hart: usize, tags: Tags) -> bool {
         let place = &self.harts[hart];
         let (Some(vcpu), true) = (place.vcpu, place.in_guest) else {
