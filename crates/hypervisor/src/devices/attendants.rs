@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use scheduler::{HartId, HartSet, VmId};
 
-/// Who attends to what, for everybody.
+/// Assignment of attendants to devices, shared by all harts.
 #[derive(Debug)]
 pub struct Attendants {
     shared: AtomicU64,

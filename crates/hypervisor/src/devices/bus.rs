@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::devices::trapped_devices::DeviceNumber;
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 
-/// What has a range of addresses.
+/// Owner of a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A device whose registers trap.
@@ -44,7 +44,7 @@ impl Bus {
         Ok(())
     }
 
-    /// What `address` belongs to, and its offset in the owner's range.
+    /// Owner of `address`, and the offset of `address` in the owner's range.
     #[inline]
     #[must_use]
     pub fn at(&self, address: GuestPhysical) -> Option<(Owner, u64)> {

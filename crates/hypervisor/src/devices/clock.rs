@@ -49,7 +49,7 @@ pub fn of_board(base: u64) -> u64 {
 /// A guest's clock.
 #[derive(Debug)]
 pub struct Clock {
-    /// What the board's hour, in nanoseconds since 1970, is ahead of its timer, modulo 2^64.
+    /// Offset of the board's time of day, in nanoseconds since 1970, from the board's timer, modulo 2^64.
     board: u64,
     /// The same for the guest's hour.
     ahead: u64,
@@ -77,7 +77,7 @@ impl Clock {
         }
     }
 
-    /// What the word at `offset` holds when the board's timer shows `now` nanoseconds.
+    /// Value of the word at `offset` when the board's timer shows `now` nanoseconds.
     #[must_use]
     pub const fn read(&mut self, offset: u64, now: u64) -> u32 {
         match offset {

@@ -2,7 +2,7 @@
 
 use crate::interrupts::softfile::Identity;
 
-/// What counts as an interrupt on a source's wire: field SM of `sourcecfg` (AIA table of §4.5.2).
+/// Trigger mode of an interrupt source: field SM of `sourcecfg` (AIA table of §4.5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceMode {
     /// Not active.
@@ -92,19 +92,19 @@ pub struct Destination {
     pub identity: Identity,
 }
 
-/// What a physical source has to be set to on the board.
+/// Setting of a physical source on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceSetting {
     /// Which source.
     pub source: SourceNumber,
-    /// What counts as an interrupt on its wire.
+    /// Trigger mode of the source.
     pub mode: SourceMode,
     /// Where it goes; `None` where the guest has it disabled, or sends it nowhere. It must then be
     /// disabled at the board, where it stays pending if it was.
     pub destination: Option<Destination>,
 }
 
-/// What the hypervisor has to do because of a guest's access.
+/// Action that a guest's access asks of the hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Set the board's source so.

@@ -37,7 +37,7 @@ pub trait TrappedDevice: Send {
     /// As what the monitor counts the exits to the device.
     fn cause(&self) -> ExitCause;
 
-    /// What the guest's load gets; what is above the load's width is dropped.
+    /// Value of the guest's load; bits above the load's width are dropped.
     fn load(&mut self, access: Access, context: &dyn DeviceContext) -> u64;
 
     /// Takes the guest's store. `value` has zeros above the store's width.
@@ -77,7 +77,7 @@ pub trait TrappedDevice: Send {
     }
 }
 
-/// What the devices of a VM reach.
+/// Environment of the devices of a VM.
 pub trait DeviceContext {
     /// Puts a byte onto the VM's console.
     ///
@@ -88,7 +88,7 @@ pub trait DeviceContext {
     /// Takes the next byte that was typed for the VM.
     fn take_input(&self) -> Option<u8>;
 
-    /// What the board's timer shows, in nanoseconds, modulo 2^64.
+    /// Value of the board's timer, in nanoseconds, modulo 2^64.
     fn timer(&self) -> u64;
 
     /// The board's interrupt sources.
@@ -103,7 +103,7 @@ pub trait DeviceContext {
     }
 }
 
-/// What a simulated device reaches besides: the guest's memory, and the registers of a device of the board.
+/// Further environment of a virtio device: the guest's memory, and the registers of a device of the board.
 pub trait VirtioContext {
     /// The guest's memory, and the host's.
     fn memory(&self) -> Memory<'_>;

@@ -61,7 +61,7 @@ impl TrappedDevices {
         DeviceNumber(self.wired.len())
     }
 
-    /// What a guest's load from a device gets, and as what the exit is counted.
+    /// Value of a guest's load from a device, and the cause under which the exit is counted.
     #[inline]
     pub fn load(
         &mut self,

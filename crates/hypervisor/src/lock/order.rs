@@ -81,7 +81,7 @@ mod noted {
         }
     }; HARTS];
 
-    /// What names the hart that asks; 0 while the hart does not know.
+    /// Function that names the asking hart; 0 while the hart's number is unknown.
     static NAME: Once<fn() -> usize> = Once::new();
 
     /// Locks are noted from now on, for the hart that `name` names.

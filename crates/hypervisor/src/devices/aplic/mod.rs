@@ -65,7 +65,7 @@ const DOMAINCFG_IE: u32 = 1 << 8;
 /// guest interrupt files, so the guest index is read-only zero.
 const TARGET_BITS: u32 = 0xfffc_003f;
 
-/// What a bit of a bitmap register, or a number register, does to its source.
+/// Effect of a bit of a bitmap register, or of a number register, on its source.
 #[derive(Clone, Copy)]
 enum Change {
     Pend,
@@ -127,7 +127,7 @@ impl Aplic {
         }
     }
 
-    /// What every physical source has to be set to, for a vCPU's move to another hart.
+    /// Settings of every physical source, for a vCPU's migration to another hart.
     pub fn routes(&self) -> impl Iterator<Item = SourceSetting> {
         self.numbered().filter_map(|(number, _)| self.route(number))
     }

@@ -2,7 +2,7 @@
 
 use crate::devices::irq::SourceMode;
 
-/// Who stands behind a source.
+/// Origin of a source's interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nobody: the source is not implemented.

@@ -375,7 +375,7 @@ proptest! {
         }
     }
 
-    /// What is reserved reads as zero and takes nothing.
+    /// Reserved registers read as zero and ignore writes.
     #[test]
     fn reserved_bytes(offset in 0u64..0x9000, value in any::<u32>()) {
         let defined = matches!(offset,

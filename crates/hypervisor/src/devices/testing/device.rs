@@ -39,9 +39,9 @@ pub struct Device {
     kind: DeviceKind,
     registers: u64,
     entries: u16,
-    /// What it offers.
+    /// Features that the device offers.
     pub features: Cell<u64>,
-    /// What the driver has chosen of it.
+    /// Features that the driver has accepted.
     pub accepted: Cell<u64>,
     pub status: Cell<u32>,
     pub interrupts: Cell<u32>,

@@ -1,4 +1,4 @@
-//! What the tests of devices have in common: memory, a device of the board as its registers and rings show it, and a surrounding that has
+//! Common parts of the tests of devices: memory, a device of the board as its registers and rings show it, and a surrounding that has
 //! nothing else.
 
 pub mod context;

@@ -11,7 +11,7 @@ fn ready() -> Uart {
     uart
 }
 
-/// What the guest writes to the data register, if it leaves on the line.
+/// Sends the byte that the guest writes to the data register; returns the byte that leaves on the line, if any.
 fn send(uart: &mut Uart, byte: u8) -> Option<u8> {
     let sends = uart.sends(DATA);
     uart.write(DATA, byte);

@@ -9,7 +9,7 @@ pub mod transport;
 
 use crate::hart::decode::Width;
 
-/// What a device is (virtio 1.2, §5).
+/// Device type (virtio 1.2, §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum DeviceKind {

@@ -1,4 +1,4 @@
-//! What a hart has, and what it may wait for.
+//! Locks that a hart holds, and locks that the hart may wait for.
 
 use thiserror::Error;
 
@@ -38,15 +38,15 @@ pub struct OutOfTurn {
     held: u8,
 }
 
-/// What a hart has, a bit for each place.
+/// Locks that a hart holds, a bit for each place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Held(pub u32);
 
 impl Held {
-    /// Whether the hart may wait for the lock at `place`.
+    /// Tests whether the hart may wait for the lock at `place`.
     ///
     /// # Errors
-    /// It has a lock at the same place, or a later one.
+    /// The hart holds a lock at the same place, or a later one.
     pub fn may_wait(self, place: u8) -> Result<(), OutOfTurn> {
         match self.0 >> place {
             0 => Ok(()),

@@ -13,7 +13,7 @@ pub const INDIRECT: u16 = 4;
 /// Bytes of a descriptor.
 pub const DESCRIPTOR: u64 = 16;
 
-/// What a driver must not do, after which its device needs a reset (§2.1.2).
+/// Violation by a driver, after which the driver's device needs a reset (§2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
     /// A part of a queue, or a buffer, is not the guest's memory.
@@ -31,7 +31,7 @@ pub enum QueueError {
     /// A buffer without a byte.
     #[error("a buffer is empty")]
     EmptyBuffer,
-    /// What is asked of a disk has no header, no place for its status, or a buffer that goes the wrong way.
+    /// A disk request has no header, no place for its status, or a buffer that goes the wrong way.
     #[error("a request is not made of a header, data and a status")]
     BadRequest,
     /// A buffer to be written where it is to be read, or the other way round.

@@ -50,7 +50,7 @@ pub struct Draft {
 pub struct DeviceQueue {
     area: OwnedRegion,
     entries: u16,
-    /// What follows each descriptor: in its chain, or among those that are free.
+    /// Successor of each descriptor: in its chain, or among the free descriptors.
     next: Vec<u16>,
     /// The first descriptor that is free, and how many are.
     first_free: u16,
@@ -60,7 +60,7 @@ pub struct DeviceQueue {
     count: u16,
     available: u16,
     used: u16,
-    /// What the device is told in front of the available ring's index (virtio 1.2, §2.7.6).
+    /// Flags that the device reads in front of the available ring's index (virtio 1.2, §2.7.6).
     flags: u16,
 }
 

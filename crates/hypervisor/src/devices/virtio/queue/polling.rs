@@ -37,7 +37,7 @@ pub struct AdaptivePolling {
     patience: u64,
     /// The operation that is timed now, and when it began.
     timed: Option<(u16, u64)>,
-    /// What an operation takes, by the latest of those that were timed; 0 before the first.
+    /// Duration of an operation, by the latest timed operation; 0 before the first.
     takes: u64,
     /// The time between two looks, and the part of what is under way that ends in it.
     interval: u64,

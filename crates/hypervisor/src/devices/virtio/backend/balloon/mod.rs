@@ -200,7 +200,7 @@ impl VirtioDevice for Balloon {
         Ok(progress)
     }
 
-    /// What is being given back goes all the same.
+    /// Drops the present report; pages already in reclaim are still reclaimed.
     fn reset(&mut self, _: &dyn VirtioContext) -> Result<(), WouldBlock> {
         self.report = None;
         self.pages.clear();

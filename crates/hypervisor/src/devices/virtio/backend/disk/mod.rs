@@ -82,7 +82,7 @@ pub struct Ended {
     pub written: u32,
 }
 
-/// What one slice has here.
+/// State of one slice.
 #[derive(Debug)]
 struct Slice {
     client: Client,

@@ -1,4 +1,4 @@
-//! What a guest asks of a disk: a chain of buffers, taken apart (virtio 1.2, §5.2.6).
+//! Request of a guest to a disk: a chain of buffers, taken apart (virtio 1.2, §5.2.6).
 
 use super::{HEADER_BYTES, SECTOR};
 use crate::devices::virtio::queue::chain::{Piece, QueueError};

@@ -6,14 +6,14 @@ use crate::memory::owned::OwnedRegion;
 
 /// Bytes of a request's header (§5.2.6).
 pub const HEADER_BYTES: u64 = 16;
-/// What became of an operation (§5.2.6).
+/// Status of an operation (§5.2.6).
 pub mod outcome {
     pub const OK: u8 = 0;
     pub const ERROR: u8 = 1;
     pub const UNSUPPORTED: u8 = 2;
 }
 
-/// What is asked of the whole disk.
+/// Operation on the whole disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     /// The type of the request (§5.2.6).

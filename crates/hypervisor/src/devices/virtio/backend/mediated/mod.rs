@@ -64,7 +64,7 @@ pub struct BackendConfig {
     pub patience: u64,
 }
 
-/// What the device says of itself.
+/// Properties that the device reports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Identity {
     device: u32,
@@ -79,7 +79,7 @@ struct Identity {
 pub enum Stopping {
     #[default]
     None,
-    /// What is in flight is waited for until then, for all queues that are being stopped.
+    /// Operations in flight are awaited until then, for all queues that are being stopped.
     Waits { until: u64 },
     /// The device has been told to reset itself.
     Resets,

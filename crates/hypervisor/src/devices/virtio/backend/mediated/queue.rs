@@ -37,7 +37,7 @@ pub struct Queue {
     next_used: u16,
     /// At which index of the available ring the guest was asked to tell.
     asked: u16,
-    /// What the guest is told in front of the used ring's index.
+    /// Flags that the guest reads in front of the used ring's index.
     flags: u16,
     device: DeviceQueue,
     polling: AdaptivePolling,
@@ -55,7 +55,7 @@ pub struct Queue {
     pieces: Vec<Piece>,
 }
 
-/// What came of looking at a guest's available ring.
+/// Outcome of polling a guest's available ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// True if the device has got something to do.
@@ -67,7 +67,7 @@ pub struct Passed {
     pub general: u32,
 }
 
-/// What came of a look at both sides.
+/// Outcome of polling both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// True if the guest is to be interrupted.

@@ -64,14 +64,14 @@ impl fmt::Debug for Address {
 pub struct Head(pub [u8; HEAD]);
 
 impl Head {
-    /// Whom the frame is for.
+    /// Destination address of the frame.
     #[must_use]
     pub const fn destination(&self) -> Address {
         let [a, b, c, d, e, f, ..] = self.0;
         Address([a, b, c, d, e, f])
     }
 
-    /// Who sends it.
+    /// Source address of the frame.
     #[must_use]
     pub const fn source(&self) -> Address {
         let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = self.0;

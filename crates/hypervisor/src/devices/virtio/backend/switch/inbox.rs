@@ -25,7 +25,7 @@ pub struct Inbox {
     open: bool,
     /// The slots that nobody has, a bit each.
     free: u64,
-    /// Who has, or had, each slot.
+    /// Sender that has, or had, each slot.
     sender: [Sender; SLOTS as usize],
     /// How many slots each sender has, and how many are kept for it.
     held: [u8; MEMBERS],

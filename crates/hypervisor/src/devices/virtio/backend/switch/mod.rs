@@ -48,7 +48,7 @@ impl Member {
     }
 }
 
-/// What a port is for others.
+/// Address and client of a port, as other ports see them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPlace {
     pub address: Address,
@@ -66,14 +66,14 @@ pub struct Switch {
     books: Mutex<CpuTime, { place::SHARED }>,
 }
 
-/// What is kept of frames.
+/// Stored frames.
 #[derive(Debug)]
 pub struct CpuTime {
     inboxes: Vec<Inbox>,
     card: Option<Card>,
 }
 
-/// What became of a frame.
+/// Outcome of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// How many have it in their inboxes.
@@ -143,7 +143,7 @@ impl Switch {
         self.ports.get(of.index()).map(|port| port.address)
     }
 
-    /// Who gets a frame: a bit each.
+    /// Receivers of a frame: a bit each.
     fn receivers(&self, from: Member, head: &Head) -> u32 {
         let to_outside = self.outside().map_or(0, Member::bit);
         let ports = (1 << self.ports.len()) - 1;
@@ -170,7 +170,7 @@ impl Switch {
         place.map(|place| Member(place as u8))
     }
 
-    /// What stands in front of a frame for a member.
+    /// Header in front of a frame for a member.
     fn header_for(&self, member: Member) -> &'static [u8; HEADER] {
         match Some(member) == self.outside() {
             true => &frame::TO_CARD,

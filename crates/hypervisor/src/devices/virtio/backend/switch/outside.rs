@@ -1,4 +1,4 @@
-//! What comes from outside, by the uplink's card.
+//! Frames received from outside, by the uplink's card.
 
 use super::frame::{HEAD, HEADER, Head, LONGEST};
 use super::uplink::BUFFERS;

@@ -46,14 +46,14 @@ pub struct Port {
     pieces: Vec<Piece>,
 }
 
-/// What has happened to frames of the VM's.
+/// Counts of the VM's frames.
 #[derive(Clone, Copy, Debug, Default)]
 struct Frames {
     passed: u32,
     dropped: u32,
 }
 
-/// What came of sending.
+/// Outcome of sending.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     frames: Frames,

@@ -53,7 +53,7 @@ pub struct Part {
     pub in_pages: bool,
     /// For how long what the guest has made available may wait, in ticks.
     pub patience: u64,
-    /// What the guest is told when it asks.
+    /// Device ID string that the guest reads.
     pub identity: [u8; IDENTITY],
 }
 
@@ -105,7 +105,7 @@ pub struct Slice {
     part_pieces: Vec<Piece>,
 }
 
-/// What is done about a request.
+/// Next step for a request.
 enum Step {
     /// It is over: its status, and the bytes that were written besides.
     Over(u8, u32),

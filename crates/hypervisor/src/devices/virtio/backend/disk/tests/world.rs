@@ -47,7 +47,7 @@ const USED: u64 = RAM + 0x2000;
 pub const BUFFERS: u64 = RAM + 0x4100;
 const BUFFER: u64 = 0x400;
 
-/// What the disk has been given and has not ended.
+/// Operation that the disk has been given and has not completed.
 #[derive(Clone, Debug)]
 pub struct Given {
     head: u32,
@@ -213,7 +213,7 @@ pub struct Guest {
     used: u16,
 }
 
-/// What a guest's device reaches.
+/// Environment of a guest's device.
 struct View<'a> {
     world: &'a World,
     memory: &'a GuestMemory,
@@ -261,7 +261,7 @@ impl VirtioContext for View<'_> {
     }
 }
 
-/// What a guest asks for.
+/// Request of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     pub kind: u32,

@@ -292,7 +292,7 @@ fn a_wire_that_stays_high_interrupts_once() {
     }
 }
 
-/// What else there is beside operations that have ended keeps the wire high, and the next look finds it.
+/// Pending work beside completed operations keeps the irq level high, and the next poll finds that work.
 #[test]
 fn changes_beside_completions_are_found_next() {
     for way in Way::ALL {

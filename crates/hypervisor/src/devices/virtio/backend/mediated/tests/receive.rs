@@ -82,7 +82,7 @@ fn receives(guest: &mut Guest, frame: usize) -> Option<Vec<Buffer>> {
     Some(buffers)
 }
 
-/// What is neither the guest's memory nor the device's areas: from where, to where.
+/// Ranges outside the guest's memory and the device's areas: start and end.
 fn others(way: Way) -> Vec<(u64, u64)> {
     let mut places = match way {
         Way::Fast => vec![(0, FIRST), (FIRST + 2 * HALF, AREAS)],
@@ -102,7 +102,7 @@ fn is_the_guests(way: Way, (at, bytes, _): Buffer) -> bool {
     }
 }
 
-/// What the driver writes after its buffer was taken, the card does not see: neither where the frame goes nor how long it may be.
+/// The card does not see a driver's writes after its buffer was taken: neither to the frame's address nor to its length.
 #[test]
 fn rewritten_buffers_stay_as_read() {
     for way in Way::ALL {

@@ -1,4 +1,4 @@
-//! What the fast way does and what it leaves to the general one, and what each side wants to hear of.
+//! Split of work between `fast` and `general`, and the notifications that each side asks for.
 
 use super::*;
 use crate::devices::testing::context::Alone;
@@ -51,7 +51,7 @@ fn simple_chains_take_the_fast_way() {
     }
 }
 
-/// What the fast way does not understand is decided by the general one.
+/// `general` decides whatever `fast` does not handle.
 #[test]
 fn other_chains_take_the_general_way() {
     let mut guest = Guest::started(Way::Fast);
@@ -166,7 +166,7 @@ fn the_page_shows_what_the_registers_hold() {
     assert!(guest.is_broken());
 }
 
-/// What the guest's memory is reached by, in the order of the addresses.
+/// Ranges through which the guest's memory is reached, in the order of the addresses.
 fn reached(guest: &Guest) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     guest

@@ -36,7 +36,7 @@ pub struct Guest {
     pub spare: VecDeque<u16>,
 }
 
-/// What a guest's devices reach.
+/// Environment of a guest's devices.
 pub struct View<'a> {
     world: &'a World,
     number: usize,
@@ -213,7 +213,7 @@ impl Guest {
         self.tell(world, 0, before);
     }
 
-    /// What was received since this was asked last.
+    /// Frames received since the last call.
     pub fn received(&mut self, world: &World) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         let used = RAM + 0x2000;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a guest does wrong, and whether its device needs a reset then.
+/// Violation by a guest, and whether the guest's device needs a reset then.
 type Deed = (&'static str, fn(&mut Guest, &World), bool);
 
 fn chain(guest: &mut Guest, world: &World, queue: usize, descriptors: &[(u64, u32, u16, u16)]) {

@@ -49,7 +49,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(one, 1..120)
 }
 
-/// What a member gets, as it should be.
+/// Expected frames of a member.
 #[derive(Default)]
 struct Reference {
     open: bool,
@@ -77,7 +77,7 @@ fn who(number: usize) -> Address {
     }
 }
 
-/// Whom a frame goes to.
+/// Passes a frame to the members that should receive the frame.
 fn pass(members: &mut [Reference], from: usize, frame: &[u8]) {
     let [to, source] = [0, 6].map(|at| Address(frame[at..at + 6].try_into().unwrap()));
     let is_ports = |address| (0..PORTS).any(|port| who(port) == address);
