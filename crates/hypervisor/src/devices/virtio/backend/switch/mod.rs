@@ -4,7 +4,7 @@
 //! into the buffers that the receiver has made available. So no VM reaches another's memory, no VM's devices are locked for another's, and a
 //! receiver that takes nothing holds nobody up: what its inbox has no room for is dropped.
 //!
-//! The switch's lock is held for what is kept of inboxes and of the card's rings ([`CpuTime`]), never while bytes are copied. The sender has
+//! The switch's lock is held for what is kept of inboxes and of the card's rings ([`Frames`]), never while bytes are copied. The sender has
 //! the places that it copies to for itself until it says that they are filled.
 
 pub mod frame;
@@ -63,12 +63,12 @@ pub struct Switch {
     uplink: Option<Uplink>,
     /// The inboxes, one behind the other; the uplink's is the last.
     memory: OwnedRegion,
-    books: Mutex<CpuTime, { place::SHARED }>,
+    frames: Mutex<Frames, { place::SHARED }>,
 }
 
 /// Stored frames.
 #[derive(Debug)]
-pub struct CpuTime {
+pub struct Frames {
     inboxes: Vec<Inbox>,
     card: Option<Card>,
 }
@@ -114,7 +114,7 @@ impl Switch {
             ports,
             uplink,
             memory,
-            books: Mutex::new(CpuTime { inboxes, card }),
+            frames: Mutex::new(Frames { inboxes, card }),
         };
         if let Some(outside) = switch.outside() {
             switch.open(outside);
@@ -221,8 +221,8 @@ impl Switch {
 
     /// Places for a frame in the inboxes of these members, where they have room.
     fn reserve(&self, from: Member, receivers: u32, host: TheHost<'_>) -> Places {
-        let mut books = self.books.lock();
-        let CpuTime { inboxes, card } = &mut *books;
+        let mut frames = self.frames.lock();
+        let Frames { inboxes, card } = &mut *frames;
         let outside = self.outside();
         let mut places = Places {
             slots: [None; MEMBERS],
@@ -244,8 +244,8 @@ impl Switch {
     /// The places are filled.
     fn commit(&self, places: &Places, parcel: Parcel, host: TheHost<'_>) -> Passed {
         let mut passed = Passed::default();
-        let mut books = self.books.lock();
-        let CpuTime { inboxes, card } = &mut *books;
+        let mut frames = self.frames.lock();
+        let Frames { inboxes, card } = &mut *frames;
         for (member, slot) in places.each() {
             let Some(inbox) = inboxes.get_mut(member.index()) else {
                 continue;
@@ -271,14 +271,14 @@ impl Switch {
 
     /// A port takes frames from now on.
     pub fn open(&self, port: Member) {
-        if let Some(inbox) = self.books.lock().inboxes.get_mut(port.index()) {
+        if let Some(inbox) = self.frames.lock().inboxes.get_mut(port.index()) {
             inbox.open();
         }
     }
 
     /// A port takes no more frames, and those that wait for it are dropped.
     pub fn close(&self, port: Member) {
-        if let Some(inbox) = self.books.lock().inboxes.get_mut(port.index()) {
+        if let Some(inbox) = self.frames.lock().inboxes.get_mut(port.index()) {
             inbox.close();
         }
     }
@@ -286,16 +286,16 @@ impl Switch {
     /// How many frames wait for a port, and how many there was no room for since this was asked last.
     #[must_use]
     pub fn waiting(&self, port: Member) -> (usize, u32) {
-        let mut books = self.books.lock();
-        let inbox = books.inboxes.get_mut(port.index());
+        let mut frames = self.frames.lock();
+        let inbox = frames.inboxes.get_mut(port.index());
         inbox.map_or((0, 0), |inbox| (inbox.waiting(), inbox.take_missed()))
     }
 
     /// Where the first frame is that waits for a port, behind the one that was asked for last if the port is `done` with that.
     #[must_use]
     pub fn first(&self, port: Member, done: bool) -> Option<(OwnedRegion, Parcel)> {
-        let mut books = self.books.lock();
-        let inbox = books.inboxes.get_mut(port.index())?;
+        let mut frames = self.frames.lock();
+        let inbox = frames.inboxes.get_mut(port.index())?;
         if done {
             inbox.drop_first();
         }
