@@ -107,7 +107,11 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = VcpuNumber::new(vcpus.len() as u16) {
                 let shadow = shadow_tables(vm, built.id, &mut frames)?;
-                vcpus.push(Vcpu::new(id, built.id, number, shadow));
+                vcpus.push(Vcpu::new(
+                    (id, built.id, number),
+                    shadow,
+                    built.settings.devices.len(),
+                ));
             }
         }
         vms.push(built);

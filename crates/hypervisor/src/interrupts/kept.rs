@@ -47,6 +47,15 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
+    /// Interrupts of a vCPU whose VM has so many of the board's sources. No guest routes more, so that routing allocates nothing.
+    #[must_use]
+    pub fn with_room(sources: usize) -> Self {
+        Self {
+            routes: Vec::with_capacity(sources),
+            ..Self::default()
+        }
+    }
+
     /// Where they are kept.
     #[must_use]
     pub fn backing(&self) -> Backing {

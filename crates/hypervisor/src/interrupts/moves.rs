@@ -146,7 +146,7 @@ pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
         return;
     };
     let mut interrupts = kept.lock();
-    for route in core::mem::take(&mut interrupts.routes) {
+    for route in interrupts.routes.drain(..) {
         port.silence_source(route);
     }
     interrupts.state = State::default();

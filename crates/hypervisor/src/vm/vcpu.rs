@@ -219,7 +219,11 @@ pub struct Vcpu {
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuNumber, vm: VmId, index: u16, shadow: Option<ShadowTables>) -> Self {
+    pub fn new(
+        (id, vm, index): (VcpuNumber, VmId, u16),
+        shadow: Option<ShadowTables>,
+        sources: usize,
+    ) -> Self {
         let registers = VcpuState {
             shadow: shadow.map(|tables| Box::new(Shadow::new(tables))),
             ..VcpuState::starting_at(0, 0, 0)
@@ -230,7 +234,7 @@ impl Vcpu {
             index,
             registers: Mutex::new(registers),
             asks_at_dispatch: AtomicBool::new(true),
-            interrupts: Mutex::new(Interrupts::default()),
+            interrupts: Mutex::new(Interrupts::with_room(sources)),
             stale_files: StaleFiles::default(),
             word: Mutex::new(None),
             position: LastPosition::default(),

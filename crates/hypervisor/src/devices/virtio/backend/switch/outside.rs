@@ -48,14 +48,14 @@ impl Switch {
         back: Option<u16>,
         host: TheHost<'_>,
     ) -> Option<(u16, OwnedRegion, u32)> {
-        let mut books = self.books.lock();
-        let card = books.card.as_mut()?;
+        let mut frames = self.frames.lock();
+        let card = frames.card.as_mut()?;
         let (buffer, written) = card.take_received(back, host)?;
         Some((buffer, card.buffer(buffer), written))
     }
 
     fn give_back(&self, buffer: u16, host: TheHost<'_>) {
-        if let Some(card) = &mut self.books.lock().card {
+        if let Some(card) = &mut self.frames.lock().card {
             card.offer(buffer, host);
         }
     }
