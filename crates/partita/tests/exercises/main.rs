@@ -135,7 +135,7 @@ fn a_vm_that_is_fixed_stays_where_others_float() {
             "stale rounds=1000 remap=private sleep-one-in=20",
             &[
                 &format!("scheduling=\"{system}\""),
-                &format!("vm.{}.scheduling=\"x", names[fixed]),
+                &format!("vm.{}.scheduling=\"pinned\"", names[fixed]),
                 &format!("vm.{}.scheduling=\"floating\"", names[floats]),
             ],
         );
