@@ -80,7 +80,7 @@ pub fn forget(cache: &Cache) -> Result<(), ImagesError> {
 /// had to. `run` runs the guests that make disks. Only one process at a time does; the others wait for it.
 ///
 /// # Errors
-/// What went wrong and, where that helps, what to do about it.
+/// Text of the error and, where one is known, its remedy.
 pub fn ensure(
     cache: &Cache,
     files: &[&str],

@@ -1,4 +1,4 @@
-//! The custom extensions of docs/extensions.md, switched on and off, and the performance counters,
+//! The custom extensions of docs/reference/extensions.md, switched on and off, and the performance counters,
 //! as bare-metal programs of `conformance/` find them.
 
 mod programs;

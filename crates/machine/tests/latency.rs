@@ -87,7 +87,7 @@ fn processor_seconds() -> f64 {
     nanoseconds.unwrap_or(f64::NAN) / 1e9
 }
 
-/// Prints the tables of docs/machine.md, "Time and order".
+/// Prints the tables of docs/why/machine.md, "Time and order".
 #[test]
 #[ignore = "measures the host"]
 fn sweep() {

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_written_as_it_was_read() {
+    fn dates_survive_writing_and_reading() {
         for text in [
             "1970-01-01T00:00:00",
             "2024-02-29T23:59:59",

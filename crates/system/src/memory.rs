@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vm_fits_only_where_a_piece_is_large_enough() {
+    fn vms_need_a_large_enough_piece() {
         let mib = |size: u64| Bytes(size << 20);
         let fits = |memory, sizes: &[u64]| {
             let sizes: Vec<Bytes> = sizes.iter().map(|size| mib(*size)).collect();

@@ -264,7 +264,7 @@ fn huge_numbers_are_told_their_limits() {
 }
 
 #[test]
-fn renamed_keys_are_refused_with_the_new_name() {
+fn renamed_keys_are_refused_by_new_name() {
     for (change, words) in [
         (
             "guest-files=3",

@@ -11,7 +11,7 @@ pub struct Renamed {
     pub old: &'static str,
     /// Path of the new key from that table.
     pub new: &'static str,
-    /// What becomes of the value; empty where the value stays.
+    /// Advice on the value; empty where the value stays.
     pub value: &'static str,
 }
 

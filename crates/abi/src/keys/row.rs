@@ -144,7 +144,7 @@ pub struct Row {
 /// A key, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    /// What the key is, in one or two sentences.
+    /// Meaning of the key in one or two sentences.
     pub text: &'static str,
     /// A value as a file has it.
     pub example: &'static str,

@@ -72,7 +72,7 @@ fn start(vcpu: &Vcpu, registers: &mut VcpuState, address: u64, opaque: u64) {
     vcpu.word.lock().take();
 }
 
-/// Whether a suspended vCPU (SBI HSM) has an interrupt pending that it has enabled. Else the wake-up was for an earlier wait, or for an
+/// Tests whether a suspended vCPU (SBI HSM) has a pending interrupt that it has enabled. Else the wake-up was for an earlier wait, or for an
 /// interrupt that it has not enabled, and it waits on.
 fn resumes(
     system: &Hypervisor,
@@ -97,7 +97,7 @@ fn resumes(
     resumes
 }
 
-/// Whether an interrupt that the vCPU on this hart has enabled is pending. hstatus.VGEIN need not name its guest file, `file`, yet.
+/// Tests whether an interrupt that the vCPU on this hart has enabled is pending. hstatus.VGEIN need not name its guest file, `file`, yet.
 pub fn has_enabled_interrupt(file: u8) -> bool {
     let enabled = csr::read::<{ number::VSIE }>();
     let pending = csr::read::<{ number::VSIP }>() & enabled;

@@ -1,4 +1,4 @@
-//! Events that are counted, and the numbers by which software selects them: docs/machine.md.
+//! Events that are counted, and the numbers by which software selects them: docs/reference/machine.md.
 
 use serde::{Deserialize, Serialize};
 

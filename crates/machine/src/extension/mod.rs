@@ -1,5 +1,5 @@
 //! The papers' proposed hardware, each part of it a custom extension that is off unless the
-//! instruction-set description names it: docs/extensions.md.
+//! instruction-set description names it: docs/reference/extensions.md.
 
 mod isa;
 mod pause;

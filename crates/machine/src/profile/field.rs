@@ -222,7 +222,7 @@ const COSTS: &[Row] = &[
     cycles("pause", "PAUSE"),
     cycles(
         "pending_test",
-        "the global pending test of docs/extensions.md",
+        "the global pending test of docs/reference/extensions.md",
     ),
     cycles(
         "update",

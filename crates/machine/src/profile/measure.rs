@@ -1,6 +1,6 @@
 //! A profile from what a board has measured: the lines that `conformance/src/bin/measure.rs` prints.
 //!
-//! docs/measuring.md says what each line is. What the lines do not tell stays as the base profile has it.
+//! docs/guide/profile-a-board.md says what each line is. What the lines do not tell stays as the base profile has it.
 
 use super::Profile;
 
@@ -107,7 +107,7 @@ impl Measurements {
         levels
     }
 
-    /// Values of a profile, by the model of docs/machine.md: an instruction is a cycle, and all else is beyond it. If
+    /// Values of a profile, by the model of docs/why/machine.md: an instruction is a cycle, and all else is beyond it. If
     /// FENCE.I empties the instruction cache, as the base profile says, the loop's line has to come again.
     #[must_use]
     pub fn found(&self, base: &Profile) -> Vec<Found> {

@@ -1,4 +1,4 @@
-//! Profiles: what a machine is like, in TOML. docs/machine.md has the table of the keys.
+//! Profiles: what a machine is like, in TOML. docs/reference/machine.md has the table of the keys.
 
 mod check;
 mod costs;

@@ -128,7 +128,7 @@ pub struct FenceRules {
     pub hfence_vvma: Honours,
     /// HFENCE.GVMA and HINVAL.GVMA; `asid` has no meaning for them.
     pub hfence_gvma: Honours,
-    /// The broadcast fence of docs/extensions.md. Paper 003's coarse forms: without `vmid` it ignores who
+    /// The broadcast fence of docs/reference/extensions.md. Paper 003's coarse forms: without `vmid` it ignores who
     /// is fenced, without `address` where.
     pub broadcast: Honours,
 }

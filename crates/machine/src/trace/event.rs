@@ -115,7 +115,7 @@ pub enum Happening {
         /// Address of the PAUSE.
         pc: u64,
     },
-    /// A pause loop exits (docs/extensions.md, `xpartitaple`); its exception follows. With V = 0: a loop took a turn, where that is
+    /// A pause loop exits (docs/reference/extensions.md, `xpartitaple`); its exception follows. With V = 0: a loop took a turn, where that is
     /// asked for.
     PauseLoop {
         /// The mode that it is in.

@@ -240,7 +240,7 @@ impl Locks {
 /// Most locks that are followed: software may ask for as many as it likes.
 const MAX_LOCKS: usize = 4096;
 
-/// Holders of the locks that harts have asked for (docs/extensions.md, `xpartitaholder`).
+/// Holders of the locks that harts have asked for (docs/reference/extensions.md, `xpartitaholder`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holders {
     locks: Locks,

@@ -23,7 +23,7 @@ impl Lines {
         }
     }
 
-    /// Whether there is room for `line`.
+    /// Tests whether `line` fits.
     pub fn has_room(&self, line: &str) -> bool {
         line.len().saturating_add(LINE_END.len()) <= MAX_WAITING.saturating_sub(self.bytes.len())
     }
@@ -40,7 +40,7 @@ impl Lines {
         self.bytes.extend(LINE_END);
     }
 
-    /// Whether a drain would send something.
+    /// Tests whether a drain would send something.
     pub fn has_output(&self) -> bool {
         !self.bytes.is_empty() || self.lost > 0
     }

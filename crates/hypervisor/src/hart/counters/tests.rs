@@ -364,7 +364,7 @@ fn instret_counts_no_neighbour() {
 }
 
 #[test]
-fn fixed_counters_are_started_and_stopped_by_calls() {
+fn calls_start_and_stop_fixed_counters() {
     let (mut counters, mut hart) = (Counters::default(), Hart::default());
     let legacy = Configuration {
         exactly: true,

@@ -73,11 +73,11 @@ pub enum Watch {
     Nothing,
     /// The next fence traps, and so does each access to satp (hstatus.VTVM).
     Trap,
-    /// The hart remembers it (docs/extensions.md, "Purge mask").
+    /// The hart remembers it (docs/reference/extensions.md, "Purge mask").
     Mask,
 }
 
-/// State that a hart with a purge mask keeps when a vCPU leaves it (docs/extensions.md); nothing on others.
+/// State that a hart with a purge mask keeps when a vCPU leaves it (docs/reference/extensions.md); nothing on others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
     /// The vCPU has fenced.

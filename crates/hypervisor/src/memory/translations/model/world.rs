@@ -31,7 +31,7 @@ pub(super) struct OnHart {
     pub(super) in_guest: bool,
     /// The generation under which the guest runs.
     pub(super) declared: u64,
-    /// State that the hart keeps of fences and, where it tests that itself, purges by (docs/extensions.md): a bit for each hart.
+    /// State that the hart keeps of fences and, where it tests that itself, purges by (docs/reference/extensions.md): a bit for each hart.
     pub(super) mask: u8,
 }
 
