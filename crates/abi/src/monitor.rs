@@ -308,7 +308,7 @@ pub struct VmRecord {
     /// State.
     pub state: VmState,
     /// Reason of its end.
-    pub reason: StopReason,
+    pub stop_reason: StopReason,
     /// Restarts.
     pub restarts: u64,
 }

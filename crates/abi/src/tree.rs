@@ -14,7 +14,7 @@ mod token {
     pub const END: u32 = 9;
 }
 
-/// What the first four bytes say, section 5.2.
+/// First four bytes, section 5.2.
 const MAGIC: u32 = 0xd00d_feed;
 /// The version that this reader understands; a newer one says in its header that it may be read as this.
 const VERSION: u32 = 17;

@@ -42,7 +42,7 @@ impl Heap {
     }
 }
 
-/// Whether the system is assembled.
+/// Set when the system is assembled: no allocation may follow.
 static SEALED: AtomicBool = AtomicBool::new(false);
 /// Number of [`permit`]s that harts are in.
 static PERMITS: AtomicUsize = AtomicUsize::new(0);
@@ -63,7 +63,7 @@ pub fn permit<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether an allocation is one too late.
+/// Returns true after the heap was sealed.
 #[cfg(any(test, feature = "lock-order"))]
 fn is_late() -> bool {
     SEALED.load(Ordering::Relaxed) && PERMITS.load(Ordering::Relaxed) == 0
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_the_first_piece_comes_from_the_second() {
+    fn second_piece_serves_what_the_first_cannot() {
         let heap = Heap {
             first: LockedHeap::empty(),
             second: LockedHeap::empty(),

@@ -229,7 +229,7 @@ fn parse(line: &str) -> Result<Line, LineProblem> {
             vm: fields.vm("id")?,
             name: fields.value("name", VmName::new)?,
             state: fields.value("state", VmState::from_name)?,
-            reason: fields.value("reason", StopReason::from_name)?,
+            stop_reason: fields.value("reason", StopReason::from_name)?,
             restarts: fields.number("restarts")?,
         }),
         Some("hart") => Record::Hart(HartRecord {

@@ -39,7 +39,7 @@ impl<'w, W: Write> Report<'w, W> {
             vm,
             name,
             state,
-            reason,
+            stop_reason: reason,
             restarts,
         } = record;
         self.line(format_args!(

@@ -44,7 +44,7 @@ prop_compose! {
         reason in prop::sample::select(&StopReason::ALL[..]),
         restarts in any::<u64>(),
     ) -> VmRecord {
-        VmRecord { vm: VmId(id), name: VmName::new(&name).unwrap(), state, reason, restarts }
+        VmRecord { vm: VmId(id), name: VmName::new(&name).unwrap(), state, stop_reason: reason, restarts }
     }
 }
 

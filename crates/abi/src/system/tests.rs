@@ -139,14 +139,33 @@ fn number(number: u32) -> Option<Value> {
     Some(Value::Row(Vec::from([number])))
 }
 
+/// Key of the second VM, its value, and the problem and the words of the message.
+type Mistake = (
+    &'static str,
+    Option<Value>,
+    Problem,
+    &'static [&'static str],
+);
+
+fn assert_named<const N: usize>(mistakes: [Mistake; N]) {
+    for (name, value, problem, words) in mistakes {
+        let second = with(vm("second", &[1]), name, value);
+        let (found, message) = refusal(&root(), &[vm("first", &[0]), second]);
+        assert_eq!(found, problem, "{name}: {message}");
+        for word in words {
+            assert!(message.contains(word), "{message:?} lacks {word:?}");
+        }
+    }
+}
+
 #[test]
-fn mistakes_name_vm_property_and_value() {
-    let cases: Vec<(&'static str, Option<Value>, Problem, &[&str])> = Vec::from([
+fn mistakes_of_allocation_name_vm_and_value() {
+    assert_named([
         (
             names::VCPUS,
             number(65),
             Problem::OutOfRange { min: 1, max: 64 },
-            &["VM second", "vcpus = 65"][..],
+            &["VM second", "vcpus = 65"],
         ),
         (
             names::VCPUS,
@@ -206,6 +225,12 @@ fn mistakes_name_vm_property_and_value() {
             Problem::OutOfRange { min: 0, max: 63 },
             &["dedicated-harts = 64"],
         ),
+    ]);
+}
+
+#[test]
+fn mistakes_of_devices_name_vm_and_value() {
+    assert_named([
         (names::KERNEL, None, Problem::Missing, &["kernel"]),
         (
             names::KERNEL,
@@ -244,14 +269,6 @@ fn mistakes_name_vm_property_and_value() {
             &["VM second", "colour"],
         ),
     ]);
-    for (name, value, problem, words) in cases {
-        let second = with(vm("second", &[1]), name, value);
-        let (found, message) = refusal(&root(), &[vm("first", &[0]), second]);
-        assert_eq!(found, problem, "{name}: {message}");
-        for word in words {
-            assert!(message.contains(word), "{message:?} lacks {word:?}");
-        }
-    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which of the board's extensions a guest may be told of.
+//! Board extensions that a guest may use.
 //!
 //! An extension is offered where a vCPU really has it: VS-mode can use it, the state it adds is
 //! saved with the vCPU, and the bit of `henvcfg` that admits it is one. What is not in the list
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_without_its_henvcfg_bit_is_hidden() {
+    fn extension_without_its_henvcfg_bit_is_hidden() {
         let board = ["i", "sstc", "svpbmt", "zicbom", "zicboz"];
         assert_eq!(offered(board, 0), ["i"]);
         let wanted = environment_wanted(board);

@@ -47,7 +47,7 @@ pub struct BoardHart {
     pub mmu_type: String,
 }
 
-/// What the hart offers, as far as the hypervisor uses or passes it on.
+/// Extensions of the hart that the hypervisor uses or passes on.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
     /// Names as `riscv,isa-extensions` has them, without `h` and without what only M-mode sees.
@@ -71,7 +71,7 @@ impl Extensions {
         Self { names }
     }
 
-    /// True where the hart has the extension `name` (lower case).
+    /// Returns true if the hart has the extension `name` (lower case).
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.iter().any(|have| have == name)
@@ -112,12 +112,12 @@ pub struct BoardDevice {
 pub struct Board {
     pub timebase_hertz: u32,
     pub harts: Vec<BoardHart>,
-    /// What hgatp of the first hart can hold; the others' must not hold less.
+    /// Modes and VMIDs of the first hart's hgatp. Another hart that has fewer is refused.
     pub translation: Offer,
-    /// What its vsatp can hold.
+    /// Modes and ASIDs of its vsatp.
     pub spaces: SpaceOffer,
     pub memory: Vec<Range>,
-    /// What the firmware keeps for itself, and the device tree and the initrd.
+    /// Memory that the firmware keeps for itself, the device tree and the initrd.
     pub reserved: Vec<Range>,
     pub initrd: Option<Range>,
     /// Entropy that the firmware or its loader put into the device tree; empty where there is none.
@@ -131,7 +131,7 @@ pub struct Board {
     pub clock: Option<u64>,
 }
 
-/// Why a board cannot be used.
+/// Reason why a board cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardError {
     Malformed,
@@ -221,7 +221,7 @@ impl Board {
         lacking.map(|hart| hart.id).collect()
     }
 
-    /// Whether no other virtio device has registers in the page in which this one's begin, and they begin with it.
+    /// Checks that the device's registers begin a page, and that no other virtio device has registers in that page.
     #[must_use]
     pub fn has_page_of_its_own(&self, device: BoardDevice) -> bool {
         let page = |base: u64| base / PAGE_SIZE;

@@ -76,7 +76,7 @@ fn read(tree: &[u8]) -> Board {
     Board::read(&Fdt::new(tree).unwrap(), LOCATION).unwrap()
 }
 
-/// As on two NUMA nodes, the first with a hole.
+/// Memory as on two NUMA nodes, the first with a hole.
 #[test]
 fn memory_has_every_bank_of_a_node() {
     let banks = [0x8000_0000, 0x4000_0000, 0x1_0000_0000, 0x8000_0000];

@@ -1,4 +1,4 @@
-//! Why no system can be built.
+//! Reasons why no system can be built.
 
 use abi::cpio::CpioError;
 use abi::system::{FILE_NAME, MAX_SHARING, SystemError, VmName};
@@ -11,7 +11,7 @@ use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::guest::BadPieces;
 use crate::memory::placement::PlacementError;
 
-/// Why no system can be built.
+/// Reason why no system can be built.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
     #[error("there is no system image: the firmware passed no initrd")]

@@ -1,11 +1,11 @@
-//! What a firmware that is asked for things, such as EFI, leaves to the hypervisor beside the device tree.
+//! Memory and image that a firmware with services, such as EFI, hands over beside the device tree.
 
 use spin::Once;
 
 use crate::board::{Board, Range};
 
 /// Ranges that can be kept from the hypervisor. EFI's memory maps have some tens of entries.
-pub const MOST_RANGES: usize = 128;
+pub const MAX_RANGES: usize = 128;
 
 static HANDOVER: Once<Handover> = Once::new();
 
@@ -13,17 +13,17 @@ static HANDOVER: Once<Handover> = Once::new();
 #[derive(Clone, Debug)]
 pub struct Handover {
     pub image: Range,
-    kept: [Range; MOST_RANGES],
+    kept: [Range; MAX_RANGES],
     count: usize,
 }
 
 impl Handover {
-    /// Nothing is kept yet.
+    /// Handover without kept ranges.
     #[must_use]
     pub const fn new(image: Range) -> Self {
         Self {
             image,
-            kept: [Range { start: 0, size: 0 }; MOST_RANGES],
+            kept: [Range { start: 0, size: 0 }; MAX_RANGES],
             count: 0,
         }
     }
@@ -44,14 +44,14 @@ impl Handover {
         Ok(())
     }
 
-    /// What is kept.
+    /// Ranges that nothing else may be placed in.
     #[must_use]
     pub fn kept(&self) -> &[Range] {
         &self.kept[..self.count]
     }
 }
 
-/// More than [`MOST_RANGES`] are kept.
+/// More than [`MAX_RANGES`] are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -60,7 +60,7 @@ pub fn leave(handover: Handover) {
     HANDOVER.call_once(|| handover);
 }
 
-/// True where the firmware said which memory is its own, so that nothing need be guessed.
+/// Returns true if the firmware named its own memory, so that nothing need be guessed.
 #[must_use]
 pub fn is_complete() -> bool {
     HANDOVER.is_completed()
@@ -91,15 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_become_one_and_too_many_are_refused() {
+    fn adjacent_ranges_merge_and_excess_is_refused() {
         let mut handover = Handover::new(range(0, 0));
         handover.keep(range(0x1000, 0x1000)).unwrap();
         handover.keep(range(0x2000, 0x3000)).unwrap();
         assert_eq!(handover.kept(), [range(0x1000, 0x4000)]);
-        for index in 1..MOST_RANGES as u64 {
+        for index in 1..MAX_RANGES as u64 {
             handover.keep(range(index << 20, 0x1000)).unwrap();
         }
         assert_eq!(handover.keep(range(1 << 40, 1)), Err(Full));
-        assert_eq!(handover.kept().len(), MOST_RANGES);
+        assert_eq!(handover.kept().len(), MAX_RANGES);
     }
 }

@@ -43,7 +43,7 @@ use crate::vm::seed::{self, Seeds};
 /// breakpoint, call from VU-mode.
 const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
 
-/// What Smstateen must let guests use: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
+/// Bits of hstateen0 that guests need: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
 /// state of theirs that nobody saves.
 const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
 
@@ -216,7 +216,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     interrupt_file::open_own_file(harts::identity::DEVICE + system.board.aplic.sources);
 }
 
-/// Says why nothing can go on, and powers the board off.
+/// Prints why nothing can go on, and powers the board off.
 pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
     console::desperate_line(format_args!("cannot start: {reason}"));
     firmware::reset(Reset::PowerOffAfterFailure)

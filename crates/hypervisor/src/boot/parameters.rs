@@ -49,7 +49,7 @@ pub fn set(config: &mut Config, slice_us: u32, settings: &Settings) {
     config.relaxes = !settings.get(keys::TRAP_WAITS);
 }
 
-/// So many microseconds in ticks of a clock of `frequency` ticks a second, a part of a tick left away.
+/// Converts microseconds to ticks of a clock of `frequency` ticks a second, rounded down.
 pub fn ticks(frequency: u64, microseconds: u32) -> Ticks {
     Ticks::new(frequency.saturating_mul(microseconds.into()) / 1_000_000)
 }

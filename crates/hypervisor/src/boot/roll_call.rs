@@ -1,4 +1,4 @@
-//! Which harts come: before the system is built, each is started once, says that it is there, and stops again.
+//! Roll call: before the system is built, each hart is started once, reports that it is there, and stops again.
 //!
 //! Firmware may say that it has started a hart, and then lose it. OpenSBI holds a hart that its heap has too little
 //! memory for, and still returns success. A scheduler that counts on such a hart waits for ever.
@@ -13,13 +13,13 @@ use crate::hart;
 use crate::hart::firmware::{self, FirmwareError, HartStatus};
 use crate::system::harts::MAX_HARTS;
 
-/// How long nobody may come before the call ends, in seconds.
+/// Time without an answer after which the call ends, in seconds.
 const PATIENCE_SECONDS: u64 = 2;
 
-/// Which harts have come, by their places in the board's list. A hart that comes too late still writes here.
+/// Harts that have answered, by their places in the board's list. A hart that answers too late still writes here.
 static HERE: [AtomicBool; MAX_HARTS] = [const { AtomicBool::new(false) }; MAX_HARTS];
 
-/// What the call needs of the board.
+/// Board's side of the roll call.
 pub trait Harts {
     /// Starts a hart, which is to say that it is there and to stop.
     ///
@@ -27,7 +27,7 @@ pub trait Harts {
     /// The firmware's error.
     fn start(&mut self, hart: HartId) -> Result<(), FirmwareError>;
 
-    /// Whether the hart has said that it is there, and can be started again.
+    /// Returns true once the hart has answered and can be started again.
     fn is_back(&mut self, hart: HartId) -> bool;
 
     /// The board's time, in ticks.

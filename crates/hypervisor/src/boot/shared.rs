@@ -1,4 +1,4 @@
-//! What VMs share: built before the VMs, and given to each as devices of its own.
+//! Devices that VMs share, disks and switches: built before the VMs, and assigned to each as devices of its own.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -29,11 +29,11 @@ use crate::devices::virtio::queue::device::AREA;
 use crate::devices::virtio::transport::{MmioTransport, VirtioDevice};
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
-use crate::system::due;
+use crate::system::poll_schedule;
 use crate::system::slots::TheBoard;
-use crate::vm::hardware::SharingDevice;
+use crate::vm::hardware::UnplacedDevice;
 
-/// What the VMs share.
+/// Shared devices.
 #[derive(Debug)]
 pub struct Shared {
     pub disks: Vec<Disk>,
@@ -41,10 +41,10 @@ pub struct Shared {
     /// The slots that the disks are in.
     slots: Vec<Slot>,
     /// By VM: its ports of switches.
-    ports: Vec<Vec<SharingDevice>>,
-    /// For how long what a guest has made available may wait, in ticks.
+    ports: Vec<Vec<UnplacedDevice>>,
+    /// Longest time between two polls of a queue, in ticks.
     patience: u64,
-    /// How many devices were made.
+    /// Number of devices made so far.
     clients: usize,
 }
 
@@ -65,7 +65,7 @@ impl Shared {
             switches: Vec::new(),
             slots,
             ports: description.vms.iter().map(|_| Vec::new()).collect(),
-            patience: due::patience(0, board.timebase_hertz.into()),
+            patience: poll_schedule::patience(0, board.timebase_hertz.into()),
             clients: 0,
         };
         for (number, switch) in (0..).zip(&description.switches) {
@@ -82,9 +82,9 @@ impl Shared {
         &mut self,
         (id, vm): (VmId, &VmDescription<'_>),
         frames: &mut Frames,
-    ) -> Result<Vec<SharingDevice>, AssembleError> {
+    ) -> Result<Vec<UnplacedDevice>, AssembleError> {
         let owner = FrameOwner::Vm(id);
-        let mut devices: Vec<SharingDevice> = Vec::new();
+        let mut devices: Vec<UnplacedDevice> = Vec::new();
         let no_room = || AssembleError::Areas { vm: vm.name };
         for (number, slice) in (1..).zip(vm.slices.iter()) {
             let client = self.client()?;
@@ -202,16 +202,16 @@ fn device(
     client: Client,
     backend: impl VirtioDevice + 'static,
     (owner, frames): (FrameOwner, &mut Frames),
-) -> Option<SharingDevice> {
+) -> Option<UnplacedDevice> {
     let page = frames.give(owner, PAGE_SIZE, PAGE_SIZE)?;
-    Some(SharingDevice {
+    Some(UnplacedDevice {
         client,
         device: Box::new(MmioTransport::new(backend, Some(page))),
         page,
     })
 }
 
-/// What the board has in a slot.
+/// Driver of the device that the board has in a slot.
 fn driver(slot: Slot, board: &Board) -> Result<Driver, AssembleError> {
     let device = board.virtio.get(usize::from(slot.0));
     let device = device.ok_or(AssembleError::NoSharedSlot { slot: slot.0 })?;

@@ -1,4 +1,4 @@
-//! How fast the hart is that boots, and what follows for the time slice.
+//! Speed of the boot hart, and the time slice that follows from it.
 
 use crate::hart;
 use scheduler::Config;

@@ -87,7 +87,7 @@ fn with_terminal<T>(act: impl FnOnce(&mut Terminal) -> T) -> Option<T> {
     Some(heap::permit(|| act(&mut terminal.lock())))
 }
 
-/// How many bytes of output VM `vm` may add now without losing any.
+/// Bytes of output that VM `vm` may add now without losing any.
 #[must_use]
 pub fn room(vm: VmId) -> usize {
     TERMINAL
@@ -267,7 +267,7 @@ mod tests {
 
     /// Carriage returns alone make lines that are mostly the guest's name.
     #[test]
-    fn the_last_report_needs_no_room_for_the_backlogs() {
+    fn last_report_needs_no_room_for_backlogs() {
         let name = |index| {
             VmName::new(&alloc::format!(
                 "{:a<31}",

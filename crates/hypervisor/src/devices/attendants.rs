@@ -1,8 +1,8 @@
-//! Which hart takes an interrupt of the board that goes to the hypervisor: of the UART, and of a device whose vCPU keeps
+//! Hart that takes an interrupt of the board for the hypervisor: of the UART, and of a device whose vCPU keeps
 //! its interrupts in memory.
 //!
-//! A hart that belongs to one VM takes those of this VM's devices alone. What belongs to nobody, or to a VM that shares,
-//! is taken by a hart that is shared; only where every hart belongs to some VM, the first hart takes it.
+//! A hart that belongs to one VM takes interrupts of this VM's devices alone. Other interrupts go to a shared hart, or to
+//! the first hart if every hart belongs to some VM.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub struct Attendants {
 }
 
 impl Attendants {
-    /// For so many VMs, as long as all of them share `harts`.
+    /// Table for `vms` VMs that share `harts`.
     #[must_use]
     pub fn new(harts: HartSet, vms: usize) -> Self {
         Self {

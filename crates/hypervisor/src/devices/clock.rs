@@ -51,7 +51,7 @@ pub fn of_board(base: u64) -> u64 {
 pub struct Clock {
     /// Offset of the board's time of day, in nanoseconds since 1970, from the board's timer, modulo 2^64.
     board: u64,
-    /// The same for the guest's hour.
+    /// Difference of the guest's hour from the board's.
     ahead: u64,
     /// The upper half of the hour, latched by a read of the lower one.
     latched: u32,

@@ -5,7 +5,7 @@ use crate::interrupts::softfile::Identity;
 /// Trigger mode of an interrupt source: field SM of `sourcecfg` (AIA table of §4.5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SourceMode {
-    /// Not active.
+    /// Inactive.
     #[default]
     Inactive,
     /// Active, the wire ignored.
@@ -49,12 +49,12 @@ impl SourceMode {
         }
     }
 
-    /// True if the source can be pending at all.
+    /// Returns true if the source can be pending at all.
     pub fn is_active(self) -> bool {
         self != Self::Inactive
     }
 
-    /// True if the wire is looked at.
+    /// Returns true if the source follows its wire.
     pub fn has_wire(self) -> bool {
         !matches!(self, Self::Inactive | Self::Detached)
     }
@@ -83,7 +83,7 @@ pub struct SourceNumber(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HartIndex(pub u32);
 
-/// Where a source's interrupts go.
+/// Destination of a source's interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Destination {
     /// The vCPU; it exists.
@@ -95,11 +95,11 @@ pub struct Destination {
 /// Setting of a physical source on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SourceSetting {
-    /// Which source.
+    /// Number of the source.
     pub source: SourceNumber,
     /// Trigger mode of the source.
     pub mode: SourceMode,
-    /// Where it goes; `None` where the guest has it disabled, or sends it nowhere. It must then be
+    /// Destination; `None` if the guest has the source disabled, or sends it nowhere. The source must then be
     /// disabled at the board, where it stays pending if it was.
     pub destination: Option<Destination>,
 }
@@ -119,8 +119,8 @@ pub enum Effect {
 
 /// The sources of the board's APLIC, as far as a guest's registers show them.
 pub trait Sources {
-    /// True if the source is pending at the board's APLIC.
+    /// Returns true if the source is pending at the board's APLIC.
     fn pending(&self, source: SourceNumber) -> bool;
-    /// True if the source's wire, as its mode sees it, is high (`in_clrip`).
+    /// Returns true if the source's wire, as its mode sees it, is high (`in_clrip`).
     fn rectified_input(&self, source: SourceNumber) -> bool;
 }

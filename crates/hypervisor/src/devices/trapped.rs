@@ -12,12 +12,12 @@ use crate::hart::decode::Width;
 use crate::memory::address::{GuestRegion, HostPhysical, HostRegion};
 use crate::memory::guest::Memory;
 
-/// Which register a load or a store is for.
+/// Register and width of a load or a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// In bytes, from the base of the device's range.
     pub offset: u64,
-    /// How many bytes the guest moves there. They need not be aligned, and may reach beyond the range.
+    /// Number of bytes. They need not be aligned, and may reach beyond the range.
     pub width: Width,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Debug for dyn TrappedDevice {
 
 /// A device whose registers trap, emulated for one VM.
 pub trait TrappedDevice: Send {
-    /// As what the monitor counts the exits to the device.
+    /// Exit cause under which accesses to the device are counted.
     fn cause(&self) -> ExitCause;
 
     /// Value of the guest's load; bits above the load's width are dropped.
@@ -51,7 +51,7 @@ pub trait TrappedDevice: Send {
         context: &dyn DeviceContext,
     ) -> Result<(), WouldBlock>;
 
-    /// Something has come that the device may wait for.
+    /// Polls the device: an event may have come that the device waits for.
     fn poll(&mut self, context: &dyn DeviceContext);
 
     /// The time has come, or has been, for which the device [asked](VirtioContext::poll_by).
@@ -59,7 +59,7 @@ pub trait TrappedDevice: Send {
         let _ = context;
     }
 
-    /// True if the wire of the device's interrupt is high.
+    /// Level of the device's interrupt line.
     fn irq_level(&self) -> bool;
 
     /// Back to the state after power-on. None of the VM's vCPUs runs.
@@ -70,7 +70,7 @@ pub trait TrappedDevice: Send {
         let _ = (context, visit);
     }
 
-    /// True if nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    /// Returns true if no operation in flight reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
     fn is_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
         let _ = context;
         true
@@ -94,7 +94,7 @@ pub trait DeviceContext {
     /// The board's interrupt sources.
     fn sources(&self) -> &dyn Sources;
 
-    /// Does on the board, or for a vCPU, what the VM's APLIC wants.
+    /// Carries out an effect of the VM's APLIC on the board, or for a vCPU.
     fn apply(&self, effect: Effect);
 
     /// The guest's memory and the board's devices, for what is simulated with them; none where nothing is.
@@ -121,19 +121,19 @@ pub trait VirtioContext {
     /// The time, in ticks of the board's timebase.
     fn time(&self) -> u64;
 
-    /// True if the guest is known to have something else to do than to wait for its device: the hart has just left the only vCPU of the VM, and
+    /// Returns true if the guest is known to do other work than to wait for its device: the hart has just left the only vCPU of the VM, and
     /// that did not wait for an interrupt.
     fn is_guest_busy(&self) -> bool {
         false
     }
 
-    /// Has the device with this source look [again](TrappedDevice::timer_expired) at this time.
+    /// Sets the time at which the device with this source is polled [again](TrappedDevice::timer_expired).
     fn poll_by(&self, source: SourceNumber, at: u64);
 
     /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
     fn store_register(&self, at: HostPhysical, width: Width, value: u64);
 
-    /// Does something with a disk that VMs share, which is locked meanwhile. Nothing happens where there is none of this number.
+    /// Locks a disk that VMs share, and passes it to `act`. Does nothing if there is no disk of this number.
     fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board));
 
     /// The guest gives these pages of its memory back. False, and nothing happens, where it cannot, or has not finished giving others. It has
@@ -143,11 +143,11 @@ pub trait VirtioContext {
         false
     }
 
-    /// True if the guest is giving pages back. It goes on when the device's present access is over.
+    /// Returns true if the guest is giving pages back. It goes on when the device's present access is over.
     fn gives_back(&self) -> bool {
         false
     }
 
-    /// There is something for a device of another VM, which [polls](TrappedDevice::poll) for it when this VM's devices are let go.
+    /// Marks a device of another VM, which [polls](TrappedDevice::poll) when this VM's devices are released.
     fn notify_client(&self, client: Client);
 }

@@ -23,7 +23,7 @@ impl DeviceNumber {
 #[derive(Debug)]
 struct Wired {
     source: SourceNumber,
-    /// As what exits to the device are counted.
+    /// Exit cause under which accesses to the device are counted.
     cause: ExitCause,
     /// The level of the wire that the APLIC was shown last.
     shown: bool,
@@ -101,7 +101,7 @@ impl TrappedDevices {
         answer
     }
 
-    /// Something has come from outside: every device looks whether it is for it.
+    /// Polls every device: an event may have come from outside.
     pub fn poll(&mut self, context: &dyn DeviceContext) {
         for index in 0..self.wired.len() {
             if let Some(wired) = self.wired.get_mut(index) {
@@ -157,7 +157,7 @@ impl TrappedDevices {
         }
     }
 
-    /// True if nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    /// Returns true if no operation in flight reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
     pub fn are_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
         // Each of them is asked: it forgets then what was not begun.
         let mut all = true;
@@ -248,10 +248,10 @@ mod tests {
         Access { offset, width }
     }
 
-    fn chips() -> (TrappedDevices, DeviceNumber, World) {
-        let mut chips = TrappedDevices::new(Aplic::new(32, 2));
-        let uart = chips.add(SourceNumber(SOURCE), Box::new(SerialPort::default()));
-        (chips, uart, World::default())
+    fn trapped() -> (TrappedDevices, DeviceNumber, World) {
+        let mut trapped = TrappedDevices::new(Aplic::new(32, 2));
+        let uart = trapped.add(SourceNumber(SOURCE), Box::new(SerialPort::default()));
+        (trapped, uart, World::default())
     }
 
     fn messages(world: &World) -> Vec<(u32, u32)> {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// A guest whose UART interrupts vCPU 1 with identity 5.
-    fn listen(chips: &mut TrappedDevices, uart: DeviceNumber, world: &World) {
+    fn listen(trapped: &mut TrappedDevices, uart: DeviceNumber, world: &World) {
         for (offset, value) in [
             (DOMAINCFG, 1 << 8),
             (SOURCECFG, LEVEL_HIGH),
@@ -272,66 +272,66 @@ mod tests {
             (SETIENUM, SOURCE.into()),
         ] {
             let at = access(offset, Width::Word);
-            let (cause, taken) = chips.store(DeviceNumber::APLIC, at, value, world);
+            let (cause, taken) = trapped.store(DeviceNumber::APLIC, at, value, world);
             assert_eq!((cause, taken), (ExitCause::MmioAplic, Ok(())));
         }
         // IER: received data.
         world.room.set(16);
-        let (cause, taken) = chips.store(uart, access(1, Width::Byte), 1, world);
+        let (cause, taken) = trapped.store(uart, access(1, Width::Byte), 1, world);
         assert_eq!((cause, taken), (ExitCause::MmioUart, Ok(())));
     }
 
     #[test]
     fn typed_bytes_reach_the_guest() {
-        let (mut chips, uart, world) = chips();
-        listen(&mut chips, uart, &world);
+        let (mut trapped, uart, world) = trapped();
+        listen(&mut trapped, uart, &world);
         assert_eq!(messages(&world), []);
         world.typed.borrow_mut().push_back(b'x');
-        chips.poll(&world);
+        trapped.poll(&world);
         assert_eq!(messages(&world), [(1, 5)]);
-        let data = chips.load(uart, access(0, Width::Byte), &world);
+        let data = trapped.load(uart, access(0, Width::Byte), &world);
         assert_eq!(data, (ExitCause::MmioUart, b'x'.into()));
         // The wire is low again: another byte is another interrupt.
         world.typed.borrow_mut().push_back(b'y');
-        chips.poll(&world);
+        trapped.poll(&world);
         assert_eq!(messages(&world), [(1, 5)]);
     }
 
     #[test]
     fn bytes_without_room_are_not_taken() {
-        let (mut chips, uart, world) = chips();
-        let send = |chips: &mut TrappedDevices, byte: u8| {
+        let (mut trapped, uart, world) = trapped();
+        let send = |trapped: &mut TrappedDevices, byte: u8| {
             let at = access(0, Width::Byte);
-            chips.store(uart, at, byte.into(), &world).1
+            trapped.store(uart, at, byte.into(), &world).1
         };
         world.room.set(1);
-        assert_eq!(send(&mut chips, b'a'), Ok(()));
-        assert_eq!(send(&mut chips, b'b'), Err(WouldBlock));
+        assert_eq!(send(&mut trapped, b'a'), Ok(()));
+        assert_eq!(send(&mut trapped, b'b'), Err(WouldBlock));
         world.room.set(1);
-        assert_eq!(send(&mut chips, b'b'), Ok(()));
+        assert_eq!(send(&mut trapped, b'b'), Ok(()));
         assert_eq!(world.printed.take(), b"ab");
     }
 
     #[test]
     fn the_aplic_answers_words_alone() {
-        let (mut chips, _, world) = chips();
+        let (mut trapped, _, world) = trapped();
         let word = access(DOMAINCFG, Width::Word);
-        let before = chips.load(DeviceNumber::APLIC, word, &world).1;
+        let before = trapped.load(DeviceNumber::APLIC, word, &world).1;
         for width in [Width::Byte, Width::Half, Width::Double] {
             let at = access(DOMAINCFG, width);
-            assert_eq!(chips.load(DeviceNumber::APLIC, at, &world).1, 0);
-            let _ = chips.store(DeviceNumber::APLIC, at, 1 << 8, &world);
+            assert_eq!(trapped.load(DeviceNumber::APLIC, at, &world).1, 0);
+            let _ = trapped.store(DeviceNumber::APLIC, at, 1 << 8, &world);
         }
-        assert_eq!(chips.load(DeviceNumber::APLIC, word, &world).1, before);
+        assert_eq!(trapped.load(DeviceNumber::APLIC, word, &world).1, before);
     }
 
     #[test]
     fn reset_forgets_what_the_guest_set() {
-        let (mut chips, uart, world) = chips();
-        listen(&mut chips, uart, &world);
-        chips.reset(&world);
+        let (mut trapped, uart, world) = trapped();
+        listen(&mut trapped, uart, &world);
+        trapped.reset(&world);
         world.typed.borrow_mut().push_back(b'x');
-        chips.poll(&world);
+        trapped.poll(&world);
         assert_eq!(messages(&world), []);
     }
 }

@@ -1,4 +1,4 @@
-//! What a hart has beyond what every hart has, found out once when it starts.
+//! Optional features of a hart, found once when it starts.
 //!
 //! Nothing that belongs to an optional extension is executed, or written to, unless it was found here: named by the
 //! device tree, and then tried. A trial runs where the trap vector survives an exception, so that a device tree that
@@ -6,7 +6,7 @@
 
 use super::isa;
 
-/// Something that a hart may have.
+/// Optional feature of a hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
     /// WRS.STO (Zawrs).
@@ -68,7 +68,7 @@ impl Capability {
     }
 }
 
-/// What a hart was found to have.
+/// Features that a hart was found to have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities(u32);
 
@@ -86,19 +86,19 @@ impl Capabilities {
         Self(found.fold(0, |bits, capability| bits | capability.bit()))
     }
 
-    /// Whether the hart has it.
+    /// Returns true if the hart has `capability`.
     #[must_use]
     pub const fn has(self, capability: Capability) -> bool {
         self.0 & capability.bit() != 0
     }
 
-    /// As a number that fits into an atomic.
+    /// Number that fits into an atomic.
     #[must_use]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// What [`Capabilities::bits`] gave.
+    /// Inverse of [`Capabilities::bits`].
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
@@ -109,7 +109,7 @@ impl Capabilities {
 #[repr(align(4096))]
 struct Scrap([u8; 4096]);
 
-/// Whether the hart that runs this carries out what belongs to `capability`.
+/// Tries the instructions and registers of `capability` on the calling hart.
 #[must_use]
 pub fn works(capability: Capability) -> bool {
     let outcome = match capability {
@@ -131,7 +131,7 @@ pub fn works(capability: Capability) -> bool {
     outcome.is_some()
 }
 
-/// What no hart can do without, and this one does: the name of the first that is missing.
+/// Name of the first required feature that the calling hart lacks.
 #[must_use]
 pub fn missing() -> Option<&'static str> {
     let wanted = [
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_and_does_not_work_is_not_there() {
+    fn promised_features_that_fail_are_absent() {
         let works = |capability| capability != Capability::WaitOnReservation;
         let found = Capabilities::find(|_| true, works);
         for capability in Capability::ALL {

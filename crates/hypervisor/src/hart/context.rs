@@ -8,7 +8,7 @@ use super::fields::{hstatus, status};
 pub struct GuestContext {
     /// x1..x31; index 0 holds the hypervisor's stack pointer while the guest runs.
     pub(super) registers: [u64; 32],
-    /// Where the guest goes on.
+    /// Address of the guest's next instruction.
     pub program_counter: u64,
     /// sstatus for the guest: SPP gives its mode (VS or VU), FS the state of its floating-point registers.
     pub sstatus: u64,
@@ -49,7 +49,7 @@ impl GuestContext {
         }
     }
 
-    /// True where the guest was in VU-mode.
+    /// Returns true if the guest was in VU-mode.
     #[must_use]
     pub fn in_user_mode(&self) -> bool {
         self.sstatus & status::SPP == 0

@@ -37,7 +37,7 @@ pub unsafe fn set_purge_mask(mask: u64) {
     unsafe { csr::write::<PURGE_MASK>(mask) };
 }
 
-/// What the hart remembers of the fences of the vCPU that it runs. Only a hart that has
+/// Mask of the fences that the hart's vCPU executed. The hart must have
 /// [`PurgeMask`](super::capabilities::Capability::PurgeMask) may be asked.
 #[must_use]
 pub fn purge_mask() -> u64 {

@@ -48,7 +48,7 @@ pub fn start_hart(hart_id: u64, address: u64, opaque: u64) -> Result<(), Firmwar
     call(HART_STATE_MANAGEMENT, 0, [hart_id, address, opaque, 0, 0]).map(drop)
 }
 
-/// What the firmware says of a hart (SBI, "Hart State Management Extension", table of states).
+/// State of a hart by the firmware (SBI, "Hart State Management Extension", table of states).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HartStatus(u64);
 
@@ -57,7 +57,7 @@ impl HartStatus {
     pub const STOPPED: Self = Self(1);
 }
 
-/// What state the hart `hart_id` is in.
+/// State of the hart `hart_id`.
 ///
 /// # Errors
 /// The firmware's error, when there is no such hart.
@@ -65,7 +65,7 @@ pub fn hart_status(hart_id: u64) -> Result<HartStatus, FirmwareError> {
     call(HART_STATE_MANAGEMENT, 2, [hart_id, 0, 0, 0, 0]).map(HartStatus)
 }
 
-/// What the board is asked to do at the end.
+/// Kind of the board's last reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     PowerOff,
@@ -89,13 +89,13 @@ pub fn debug_byte(byte: u8) {
     let _ = call(DEBUG_CONSOLE, 2, [u64::from(byte), 0, 0, 0, 0]);
 }
 
-/// Whether the firmware has counters to offer.
+/// Probes the firmware for the PMU extension.
 #[must_use]
 pub fn has_counters() -> bool {
     call(BASE, 3, [COUNTERS, 0, 0, 0, 0]).is_ok_and(|found| found != 0)
 }
 
-/// What kind of counter `counter` is (SBI, "Get details of a counter").
+/// Width and kind of `counter` (SBI, "Get details of a counter").
 ///
 /// # Errors
 /// The firmware's error, where there is none.
@@ -103,7 +103,7 @@ pub fn counter_information(counter: u8) -> Result<u64, FirmwareError> {
     call(COUNTERS, 1, [u64::from(counter), 0, 0, 0, 0])
 }
 
-/// Has one of the hart's counters `among` ready to count an event, and says which.
+/// Prepares one of the hart's counters `among` for an event, and returns its number.
 ///
 /// # Errors
 /// The firmware's error, where none can.

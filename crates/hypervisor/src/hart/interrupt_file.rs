@@ -114,7 +114,7 @@ pub fn claim() -> Option<u32> {
     (identity != 0).then_some(identity)
 }
 
-/// How many guest files this hart has: the writable bits of hgeie (GEILEN).
+/// Number of guest files of this hart: the writable bits of hgeie (GEILEN).
 #[must_use]
 pub fn guest_files() -> u8 {
     // SAFETY: bits set in hgeie raise SGEI only where sie.SGEIE is set, and the register is cleared again at once.

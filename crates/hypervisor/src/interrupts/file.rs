@@ -1,4 +1,4 @@
-//! What is done to a guest file's registers, each time with messages arriving in between.
+//! Sequences on a guest file's registers, during which messages may arrive at any point.
 
 use super::port::{Array, Register, Registers};
 use crate::interrupts::softfile::State;
@@ -51,7 +51,7 @@ pub fn take_pending(file: &impl Registers, mask: u64) -> u64 {
     pending
 }
 
-/// True where something of the first array is pending, enabled and delivered; a threshold is not looked at.
+/// Returns true if an identity of the first array is pending, enabled and delivered; the threshold is not read.
 #[must_use]
 pub fn asserts(file: &impl Registers) -> bool {
     file.read(PENDING) & file.read(ENABLED) != 0 && file.read(Register::Delivery) == 1

@@ -10,22 +10,22 @@ use crate::interrupts::softfile::Identity;
 /// renew their translations. Each time costs the file's hart an exit, and a hart that is told one too.
 pub const PATIENCE: u8 = if cfg!(test) { 2 } else { 8 };
 
-/// Why a hart serves its forwarders.
+/// Reason why a hart serves its forwarders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Why {
-    /// Something may have arrived, or may be over.
+    /// A message may have arrived, or a synchronisation ended.
     Event,
     /// A file is wanted, or was kept for a long time already: whoever can still send is told.
     Impatience,
 }
 
-/// Opens this hart's new forwarders, sends on what is in them, and frees those to which nobody can send any more. To be
-/// called on a hart that was kicked.
+/// Opens this hart's new forwarders, forwards the messages in them, and frees forwarders to which no hart can send any more.
+/// To be called on a hart that was kicked.
 pub fn serve(port: &impl Port) {
     serve_all(port, Why::Event);
 }
 
-/// The same, where a file is wanted.
+/// Serves the forwarders where a file is wanted.
 pub(super) fn serve_for_a_file(port: &impl Port) {
     serve_all(port, Why::Impatience);
 }
@@ -35,7 +35,7 @@ pub(super) fn serve_for_a_file(port: &impl Port) {
 ///
 /// `hgeip` should show everything at once. QEMU however changes it without a lock, from the hart that writes to a file
 /// and from the one that owns it, and a bit can get lost there until the next message to the same file.
-pub fn look(port: &impl Port) {
+pub fn poll_files(port: &impl Port) {
     serve_all(port, Why::Impatience);
     let Some(files) = port.files(port.here()) else {
         return;
@@ -44,7 +44,7 @@ pub fn look(port: &impl Port) {
         if let Owner::Vcpu(vcpu) = files.owner(file)
             && file::asserts(&port.select(file))
         {
-            port.wake(vcpu, Sign::Look);
+            port.wake(vcpu, Sign::Polled);
         }
     }
 }
@@ -69,9 +69,9 @@ pub fn synchronised(port: &impl Port) {
     }
 }
 
-/// These files of this hart, which interrupt the hypervisor, show an interrupt: their vCPUs wait here and are woken, or
-/// they are forwarders with something to send on.
-pub fn attend(port: &impl Port, pending: u64) {
+/// Handles interrupts of these files of this hart: waiting vCPUs are woken, and
+/// messages in forwarders are forwarded.
+pub fn handle_guest_file_interrupts(port: &impl Port, pending: u64) {
     let Some(files) = port.files(port.here()) else {
         return;
     };
@@ -124,9 +124,9 @@ fn take(
         forwarder.forwards = forwarder.forwards.saturating_add(1).min(PATIENCE);
     }
     let enough = why == Why::Impatience || forwarder.forwards >= PATIENCE;
-    if enough && !forwarder.told {
+    if enough && !forwarder.notified {
         // A hart that leaves its guest uses the newest translations when it enters again.
-        forwarder.told = true;
+        forwarder.notified = true;
         for hart in users.iter() {
             port.kick(hart);
         }

@@ -6,12 +6,12 @@ pub struct GuestFile(u8);
 
 impl GuestFile {
     /// The largest number of guest files of a hart (GEILEN on RV64).
-    pub const MOST: u8 = 63;
+    pub const MAX_NUMBER: u8 = 63;
 
     /// The file with this number, where a hart can have such.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
-        if number >= 1 && number <= Self::MOST {
+        if number >= 1 && number <= Self::MAX_NUMBER {
             Some(Self(number))
         } else {
             None

@@ -12,8 +12,6 @@
 pub mod file;
 mod forward;
 mod guest_file;
-mod hear;
-mod kept;
 #[cfg(test)]
 mod model;
 mod moves;
@@ -21,12 +19,14 @@ pub mod port;
 pub mod softfile;
 mod stale_files;
 mod table;
+mod vcpu_interrupts;
+mod watch;
 
-pub use forward::{attend, deliver, look, serve, synchronised};
+pub use forward::{deliver, handle_guest_file_interrupts, poll_files, serve, synchronised};
 pub use guest_file::GuestFile;
-pub use hear::{begin_to_hear, end_hearing};
-pub use kept::{Backing, Generation, Interrupts, ResetEpoch, Route};
 pub use moves::{Departure, attach, detach, open_hart, reset, send_sources_again};
 pub use port::{Port, Sign};
 pub use stale_files::StaleFiles;
 pub use table::{HartFiles, Owner};
+pub use vcpu_interrupts::{Backing, Generation, Interrupts, ResetEpoch, Route};
+pub use watch::{unwatch_files, watch_waiter};

@@ -89,7 +89,7 @@ fn hand_over(port: &impl Port, vcpu: VcpuNumber, interrupts: &mut Interrupts, fo
                 open: false,
                 in_flight,
                 forwards: 0,
-                told: false,
+                notified: false,
             },
         );
         port.note_left(vcpu, hart);
@@ -99,12 +99,12 @@ fn hand_over(port: &impl Port, vcpu: VcpuNumber, interrupts: &mut Interrupts, fo
         interrupts.backing != Backing::Memory && !interrupts.routes.is_empty();
 }
 
-/// How a vCPU leaves its hart.
+/// Manner in which a vCPU leaves its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Departure {
-    /// It is to run again.
+    /// The vCPU is to run again.
     Ready,
-    /// It waits for an interrupt; `watched` says whether one in its file interrupts the hypervisor (`hgeie`).
+    /// The vCPU waits for an interrupt; `watched` is set if an interrupt in its file interrupts the hypervisor (`hgeie`).
     Waits { watched: bool },
 }
 
@@ -160,7 +160,7 @@ pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
 
 /// Clears the `count` guest files of this hart, which has just started, and offers them.
 pub fn open_hart(port: &impl Port, count: u8) {
-    let numbers = (1..=count.min(GuestFile::MOST)).filter_map(GuestFile::new);
+    let numbers = (1..=count.min(GuestFile::MAX_NUMBER)).filter_map(GuestFile::new);
     for file in numbers {
         port.watch(file, false);
         file::clear(&port.select(file), port.last_identity());
@@ -170,7 +170,7 @@ pub fn open_hart(port: &impl Port, count: u8) {
     }
 }
 
-/// Has the board's sources of a vCPU whose interrupts are in memory sent to the hypervisor anew: they may go to another
+/// Makes the board's sources of a vCPU whose interrupts are in memory send to the hypervisor anew: they may go to another
 /// hart now.
 pub fn send_sources_again(port: &impl Port, vcpu: VcpuNumber) {
     let Some(kept) = port.interrupts(vcpu) else {

@@ -1,4 +1,4 @@
-//! What the interrupt state asks of the computer and of the rest of the hypervisor.
+//! Access of the interrupt state to the computer and to the rest of the hypervisor.
 //!
 //! Every call is made on the hart that the [`Port`] stands for. The hypervisor's port accesses control registers and the
 //! pages of interrupt files; the tests' port is a computer made of plain data.
@@ -22,7 +22,7 @@ pub enum Register {
     Enabled(Array),
 }
 
-/// Which 64 identities a register of an array holds: 0 stands for 0 to 63, 1 for 64 to 127, up to 31.
+/// Register of an array, which holds 64 identities: 0 stands for 0 to 63, 1 for 64 to 127, up to 31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Array(pub(super) u8);
 
@@ -61,13 +61,13 @@ pub trait Registers {
     fn clear(&self, register: Register, bits: u64);
 }
 
-/// How an interrupt of a vCPU that waits was found.
+/// Way in which an interrupt of a waiting vCPU was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
-    /// It interrupted the hypervisor.
+    /// The interrupt interrupted the hypervisor.
     Interrupt,
     /// The hart looked into its files.
-    Look,
+    Polled,
 }
 
 /// One hart's way to its guest files and to everybody else.
@@ -86,9 +86,9 @@ pub trait Port {
     /// Sets or clears this hart's `hgeie` bit of a file.
     fn watch(&self, file: GuestFile, on: bool);
 
-    /// What is known of the files of a hart.
+    /// Table of a hart's guest files.
     fn files(&self, hart: HartId) -> Option<&HartFiles>;
-    /// Where a vCPU's interrupts are kept.
+    /// Interrupts of a vCPU.
     fn interrupts(&self, vcpu: VcpuNumber) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>>;
 
     /// Changes the page of the vCPU's file in its VM's G-stage table. Returns the table's new generation.
@@ -109,17 +109,17 @@ pub trait Port {
     fn notify(&self, vcpu: VcpuNumber);
     /// An interrupt in its file, on this hart, has come for the vCPU, which waits.
     fn wake(&self, vcpu: VcpuNumber, sign: Sign);
-    /// Has the board's APLIC send a message to this hart, which arrives after all that it has sent here before (AIA,
-    /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. False where that is impossible.
+    /// Makes the board's APLIC send a message to this hart, which arrives after all that it has sent here before (AIA,
+    /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. Returns false if that is impossible.
     fn synchronise(&self) -> bool;
 
     /// The vCPU's file on `hart` forwards from now on, and has not been looked into.
     fn note_left(&self, _vcpu: VcpuNumber, _hart: HartId) {}
-    /// This hart begins to serve a forwarder.
+    /// Marks the beginning of the work on a forwarder.
     fn begin_forwarding(&self) {}
     /// Messages were taken out of a forwarder, and are in this hart's hands alone.
     fn in_hand(&self) {}
-    /// This hart has served a forwarder of the vCPU, and sent on so many messages: its time is to be booked to the
+    /// Marks the end of the work on a forwarder of the vCPU, and the number of messages forwarded: the time is charged to the
     /// vCPU's VM.
     fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32);
 }

@@ -20,7 +20,7 @@ impl StaleFiles {
             .fetch_or(HartSet::only(hart).bits(), Ordering::Relaxed);
     }
 
-    /// Whether messages to `vcpu` may lie in a file that it has left, on a hart that has not looked into the file yet. The hart has been
+    /// Returns true while messages to `vcpu` may lie in a stale file, which the file's hart has not opened yet. That hart has been
     /// told, so that this ends soon. A vCPU that waited now, and was given another hart for what comes then, would leave the
     /// message behind again. Asked by the hart that runs the vCPU.
     #[inline]
@@ -31,12 +31,12 @@ impl StaleFiles {
     ) -> bool {
         // The scheduler's lock, by which the vCPU has come to its hart, orders this behind what other harts have noted.
         let left = HartSet::from_bits(self.0.load(Ordering::Relaxed));
-        !left.is_empty() && self.look(vcpu, left, files)
+        !left.is_empty() && self.find_unopened(vcpu, left, files)
     }
 
     #[cold]
     #[inline(never)]
-    fn look<'a>(
+    fn find_unopened<'a>(
         &self,
         vcpu: VcpuNumber,
         left: HartSet,
@@ -77,7 +77,7 @@ mod tests {
             open: false,
             in_flight: InFlight::Nothing,
             forwards: 0,
-            told: false,
+            notified: false,
         };
         for hart in [one, other] {
             files(hart).open(1);

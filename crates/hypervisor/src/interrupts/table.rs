@@ -1,4 +1,4 @@
-//! Which guest interrupt file of a hart belongs to whom.
+//! Owners of a hart's guest interrupt files.
 //!
 //! A file cannot move with its vCPU. When a vCPU is dispatched on another hart it gets a file there; the old one stays
 //! as a *forwarder* while siblings or devices may still send to it, and what arrives in it is sent on.
@@ -12,7 +12,7 @@ use scheduler::VcpuNumber;
 use super::guest_file::GuestFile;
 use super::{Generation, ResetEpoch};
 
-/// Whether the messages that the board's APLIC has sent to a forwarder have all arrived.
+/// State of the messages that the board's APLIC has sent to a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InFlight {
     /// No source of the board has sent to the file, or what it sent has arrived.
@@ -26,25 +26,25 @@ pub enum InFlight {
 /// A file that its vCPU has left for another place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Forwarder {
-    /// Whose interrupts arrive here.
+    /// vCPU whose interrupts arrive here.
     pub vcpu: VcpuNumber,
     /// The vCPU's life in which it had the file.
     pub life: ResetEpoch,
     /// A hart that uses no translation from before this generation of the VM's table cannot send here.
     pub generation: Generation,
-    /// Whether the file's hart has taken the file over from the guest: only known identities show.
+    /// Set once the file's hart has taken the file over from the guest: only known identities show.
     pub open: bool,
     pub in_flight: InFlight,
-    /// How often something was sent on.
+    /// Number of times at which messages were forwarded.
     pub forwards: u8,
-    /// Whether the harts that may still send here have been told to renew their translations.
-    pub told: bool,
+    /// Set once the harts that may still send here were told to renew their translations.
+    pub notified: bool,
 }
 
-/// Who has a guest file.
+/// Owner of a guest file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// Nobody. Nothing is pending or enabled in it, and nobody can send to it.
+    /// No owner. Nothing is pending or enabled in the file, and no hart can send to it.
     #[default]
     Free,
     /// The vCPU keeps its interrupts in it.
@@ -57,7 +57,7 @@ pub enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub file: GuestFile,
-    /// It was the vCPU's own forwarder: the board's APLIC may have sent to it, and it may be watched.
+    /// Set if the file was the vCPU's own forwarder: the board's APLIC may have sent to it, and it may be watched.
     pub returned: Option<InFlight>,
 }
 
@@ -73,10 +73,10 @@ pub struct FileTable {
 }
 
 impl FileTable {
-    /// A hart with so many files, at most [`GuestFile::MOST`], all free.
+    /// A hart with so many files, at most [`GuestFile::MAX_NUMBER`], all free.
     #[must_use]
     pub fn new(count: u8) -> Self {
-        let count = usize::from(count.min(GuestFile::MOST));
+        let count = usize::from(count.min(GuestFile::MAX_NUMBER));
         Self {
             owners: alloc::vec![Owner::Free; count],
             forwarders: 0,
@@ -86,11 +86,11 @@ impl FileTable {
 
     /// The files that there are, with their owners.
     pub fn iter(&self) -> impl Iterator<Item = (GuestFile, Owner)> {
-        let files = (1..=GuestFile::MOST).filter_map(GuestFile::new);
+        let files = (1..=GuestFile::MAX_NUMBER).filter_map(GuestFile::new);
         files.zip(self.owners.iter().copied())
     }
 
-    /// Who has `file`; one that does not exist is free.
+    /// Owner of `file`; a file that does not exist is free.
     #[must_use]
     pub fn owner(&self, file: GuestFile) -> Owner {
         let place = usize::from(file.number()) - 1;
@@ -139,44 +139,44 @@ impl FileTable {
     }
 }
 
-/// What is known of the guest files of one hart, for everybody.
+/// Owners of one hart's guest files, read by all harts.
 ///
 /// The table's lock is the last of three (see the module), and is held for a few instructions: no access to a register,
 /// no message and no other lock happens under it.
 #[derive(Debug, Default)]
 pub struct HartFiles {
     table: Mutex<FileTable, { place::FILES }>,
-    /// Whether one of the files forwards.
+    /// Set while one of the files forwards.
     forwards: Shared<AtomicBool>,
     /// The files of vCPUs that wait for an interrupt on this hart, a bit each.
     waiting: AtomicU64,
 }
 
-/// What other harts read at each wait of a guest and what changes seldom: on a cache line of its own, so that it stays in their
+/// Value that other harts read at each wait of a guest and that changes seldom: on a cache line of its own, so that it stays in their
 /// caches.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Shared<T>(T);
 
 impl HartFiles {
-    /// Says how many files the hart has. The hart itself has cleared them.
+    /// Sets the number of the hart's files. The hart itself has cleared them.
     pub fn open(&self, count: u8) {
         *self.table.lock() = FileTable::new(count);
     }
 
-    /// Who has `file` now.
+    /// Present owner of `file`.
     #[must_use]
     pub fn owner(&self, file: GuestFile) -> Owner {
         self.table.lock().owner(file)
     }
 
-    /// How many files the hart has.
+    /// Number of the hart's files.
     #[must_use]
     pub fn count(&self) -> usize {
         self.table.lock().owners.len()
     }
 
-    /// True where one of the files forwards.
+    /// Returns true if one of the files forwards.
     #[must_use]
     pub fn forwards(&self) -> bool {
         self.forwards.0.load(Ordering::Acquire)
@@ -192,7 +192,7 @@ impl HartFiles {
         self.waiting.fetch_or(file.bit(), Ordering::Relaxed);
     }
 
-    /// True where the file's vCPU waited.
+    /// Ends the wait of the file's vCPU; returns true if it waited.
     pub(super) fn end_wait(&self, file: GuestFile) -> bool {
         let waited = self.waiting() & file.bit() != 0;
         if waited {
@@ -223,7 +223,7 @@ impl HartFiles {
         }
     }
 
-    /// Whether a file that `vcpu` has left has not been looked into since.
+    /// Returns true if `vcpu` has left a file that was not opened since.
     #[inline]
     pub(super) fn has_unopened(&self, vcpu: VcpuNumber) -> bool {
         self.forwards() && self.forwards_unopened(vcpu)
@@ -292,7 +292,7 @@ impl FileTable {
     }
 }
 
-/// For the model checker, which keeps tables as plain data.
+/// Conversions for the model checker, which keeps tables as plain data.
 #[cfg(test)]
 impl FileTable {
     pub(super) fn thaw(&self, waiting: u64) -> HartFiles {

@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn value_has_one_holder() {
-        let shared = Mutex::<_, { place::CHIPS }>::new(0u32);
+        let shared = Mutex::<_, { place::TRAPPED_DEVICES }>::new(0u32);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn held_value_cannot_be_acquired() {
-        let shared = Mutex::<_, { place::CHIPS }>::new(());
+        let shared = Mutex::<_, { place::TRAPPED_DEVICES }>::new(());
         let guard = shared.try_lock();
         assert!(guard.is_some() && shared.is_locked());
         assert!(shared.try_lock().is_none());

@@ -12,10 +12,10 @@ mod held;
 pub mod place {
     pub const REGISTERS: u8 = 0;
     pub const LOADING: u8 = 1;
-    pub const CHIPS: u8 = 2;
+    pub const TRAPPED_DEVICES: u8 = 2;
     pub const RECLAIM: u8 = 3;
-    pub const TOLD: u8 = 4;
-    pub const LIFE: u8 = 5;
+    pub const REPORTED_ALLOCATION: u8 = 4;
+    pub const LIFE_CYCLE: u8 = 5;
     pub const SHARED: u8 = 6;
     pub const LEDGER: u8 = 7;
     pub const SCHEDULER: u8 = 8;
@@ -89,7 +89,7 @@ mod noted {
         NAME.call_once(|| name);
     }
 
-    /// This hart's row. The first hart has none until it knows which it is, and is alone until then.
+    /// Row of this hart. The first hart has none until it knows its number, and is alone until then.
     fn row() -> Option<&'static Row> {
         let own = NAME.get()?();
         if own == 0 {

@@ -33,7 +33,7 @@ macro_rules! physical_address {
                 self.0
             }
 
-            /// This address plus `bytes`; `None` where that leaves 64 bits.
+            /// Adds `bytes`; `None` on overflow.
             pub const fn checked_add(self, bytes: u64) -> Option<Self> {
                 match self.0.checked_add(bytes) {
                     Some(raw) => Some(Self(raw)),
@@ -134,7 +134,7 @@ impl<A: PhysicalAddress> Region<A> {
         self.base
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub fn size(self) -> u64 {
         self.size
     }

@@ -68,14 +68,14 @@ pub trait HostMemory {
 /// A piece of a guest's memory that lies in one piece in the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where the guest sees it.
+    /// Address for the guest.
     pub guest: GuestRegion,
-    /// Where it lies: as many bytes.
+    /// Address on the host: as many bytes.
     pub host: OwnedRegion,
 }
 
 impl Piece {
-    /// Where `from` lies, and what follows it in this piece.
+    /// Host memory from `from` to the end of this piece.
     #[inline]
     fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let before = from.raw().checked_sub(self.guest.base().raw())?;
@@ -83,10 +83,10 @@ impl Piece {
     }
 }
 
-/// Why pieces are no guest's memory.
+/// Reason why pieces are no guest's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPieces {
-    /// There are none, or one is empty.
+    /// No piece, or an empty one.
     #[error("a guest's memory has a piece without a byte")]
     Empty,
     /// Two follow each other with a gap, or overlap.
@@ -103,11 +103,11 @@ pub enum BadPieces {
 /// Outcome of touching a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
-    /// It has been given a frame.
+    /// The page was given a frame.
     FaultedIn,
-    /// It had one.
+    /// The page had a frame.
     Present,
-    /// It is not the guest's, or there is no frame for it.
+    /// The page is not the guest's, or no frame is free.
     NoFrame,
 }
 
@@ -118,12 +118,12 @@ impl fmt::Debug for dyn Pages {
     }
 }
 
-/// Where the pages of one guest's memory lie: what a placement decides, and nobody else knows.
+/// Places of the pages of one guest's memory, by the VM's placement.
 ///
 /// A placement whose pages come on the first touch (`memory::touched`) takes them in [`Pages::rest`], under a lock of its own, and maps
 /// none of them from the start.
 pub trait Pages: Send + Sync {
-    /// Where the byte at `from` lies, and how much behind it lies in one piece with it. `None` where it is not the guest's, or
+    /// Host memory at `from` and the bytes that follow in one piece with it. `None` if the byte is not the guest's, or
     /// there is no frame for it.
     fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion>;
 
@@ -292,7 +292,7 @@ impl GuestMemory {
         self.pages.mapped()
     }
 
-    /// Where a device finds the guest's memory, which reaches it by the host's addresses: where that is in one piece, and not at
+    /// Address of the guest's memory for a device, which reaches it by the host's addresses: if the memory is in one piece, and not at
     /// the guest's own addresses.
     #[must_use]
     pub fn place_for_devices(&self) -> Option<HostPhysical> {
@@ -316,7 +316,7 @@ impl GuestMemory {
         self.region.contains(address)
     }
 
-    /// Where `from` lies, and how much behind it lies in one piece with it.
+    /// Host memory at `from` and the bytes that follow in one piece with it.
     #[inline]
     fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         match &self.whole {
@@ -325,8 +325,8 @@ impl GuestMemory {
         }
     }
 
-    /// Where `size` bytes from `address` lie, if all are the guest's and lie in one piece. An aligned word always does where it
-    /// lies at all: pieces are made of pages.
+    /// Host memory of `size` bytes from `address`, if all are the guest's and in one piece. An aligned word is
+    /// always in one piece: pieces are made of pages.
     #[must_use]
     pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<OwnedRegion> {
         self.rest(address)?.part(0, size)

@@ -133,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is cut off, no part reaches beyond the whole.
+        /// Any cut: no part reaches beyond the whole.
         #[test]
         fn parts_stay_inside(base in 0..1u64 << 40, size in 0..1u64 << 20, steps in prop::collection::vec((0..3u8, any::<u64>(), any::<u64>()), 0..8)) {
             let whole = OwnedRegion::for_test(base, size);

@@ -36,7 +36,7 @@ pub trait Port {
     fn in_use(&self, tell: &mut dyn FnMut(HostRegion));
     /// Takes a page out of the table. False where it was not there.
     fn unmap(&self, page: GuestPhysical) -> bool;
-    /// Has the table's generation grow, and returns it. Everything in the table may have changed.
+    /// Advances the table's generation, and returns it. Everything in the table may have changed.
     fn advance(&self) -> u64;
     /// Tests whether another hart may use a translation from before this generation. Such a hart is told to enter its guest anew.
     fn is_used(&self, generation: u64) -> bool;
@@ -51,7 +51,7 @@ pub trait Port {
 pub enum Step {
     /// All that was given is free, but for what is still in use.
     Done,
-    /// There is more to do, or another hart has to come by first. The guest asks again when others have had the hart.
+    /// More to do, or another hart has to exit first. The guest asks again when others have had the hart.
     Later,
 }
 
@@ -65,7 +65,7 @@ pub struct Reclaim {
     generation: u64,
     /// Pages at hand, by their frames, so that no memory is asked for.
     pages: Vec<(HostPhysical, GuestPhysical)>,
-    /// How many pages have gone so far.
+    /// Number of pages gone so far.
     gone: u64,
 }
 
@@ -96,7 +96,7 @@ impl Reclaim {
         self.left.is_some() || !self.leaving.is_empty()
     }
 
-    /// How many pages have gone since the guest was started.
+    /// Number of pages gone since the guest was started.
     #[must_use]
     pub const fn gone(&self) -> u64 {
         self.gone

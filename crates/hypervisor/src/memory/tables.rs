@@ -23,9 +23,9 @@ impl FrameSource for (&mut Frames, FrameOwner) {
 
 /// Table memory by its physical address; the hypervisor runs untranslated.
 pub struct PhysicalTables<'a> {
-    /// Where new tables come from; without it none can be made, only changed.
+    /// Source of new tables; without it tables can be changed, but none made.
     frames: Option<&'a mut dyn FrameSource>,
-    /// How new tables are zeroed.
+    /// Memory access that zeroes new tables.
     memory: Physical,
 }
 

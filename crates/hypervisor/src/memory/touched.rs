@@ -34,11 +34,11 @@ pub type SharedTable = Arc<Mutex<GStage, { place::TABLE }>>;
 
 /// Memory for the tables and the pages of one guest: [`TableMemory::allocate`] gives either, zeroed. It is asked under the
 /// table's lock.
-pub trait Store: Debug + Send + Sync {
+pub trait PageStore: Debug + Send + Sync {
     /// Reads tables.
-    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T;
+    fn with_tables<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T;
     /// Changes tables and takes frames.
-    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T;
+    fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T;
     /// Gives all back that was allocated.
     fn give_back(&self);
     /// Gives one frame back.
@@ -56,7 +56,7 @@ pub struct TouchedPages<S> {
     cache: PageCache,
 }
 
-impl<S: Store> TouchedPages<S> {
+impl<S: PageStore> TouchedPages<S> {
     /// Memory at `region`, whole pages in gibibytes of which `table` maps nothing else.
     pub fn new(region: GuestRegion, table: SharedTable, store: S) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl<S: Store> TouchedPages<S> {
         page.raw().wrapping_sub(self.region.base().raw()) / PAGE_SIZE
     }
 
-    /// Where the page at `page` lies, and whether it was there already.
+    /// Frame of the page at `page`; the flag is set if the page had a frame already.
     fn page(&self, page: GuestPhysical) -> Option<(HostPhysical, bool)> {
         let wanted = GuestRegion::new(page, PAGE_SIZE).filter(|page| self.region.covers(*page))?;
         let number = self.number(page);
@@ -81,12 +81,14 @@ impl<S: Store> TouchedPages<S> {
             return Some((frame, true));
         }
         let mut table = self.table.lock();
-        let there = self.store.look(|memory| table.translate(memory, page));
+        let there = self
+            .store
+            .with_tables(|memory| table.translate(memory, page));
         if let Some(there) = there {
             self.cache.keep(number, there.host);
             return Some((there.host, true));
         }
-        let (came, mapped) = self.store.change(|memory| {
+        let (came, mapped) = self.store.with_tables_mut(|memory| {
             let frame = memory.allocate(PAGE_SIZE)?;
             let mapped = table.map(memory, wanted, frame, Permissions::MEMORY);
             Some((frame, mapped))
@@ -100,7 +102,7 @@ impl<S: Store> TouchedPages<S> {
     }
 }
 
-impl<S: Store> Pages for TouchedPages<S> {
+impl<S: PageStore> Pages for TouchedPages<S> {
     fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let page = from.align_down(PAGE_SIZE);
         let (host, _) = self.page(page)?;
@@ -128,8 +130,10 @@ impl<S: Store> Pages for TouchedPages<S> {
 
     fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
         let table = self.table.lock();
-        let there = (self.region.contains(page))
-            .then(|| self.store.look(|memory| table.translate(memory, page)));
+        let there = (self.region.contains(page)).then(|| {
+            self.store
+                .with_tables(|memory| table.translate(memory, page))
+        });
         Some(there.flatten()?.host)
     }
 
@@ -137,7 +141,10 @@ impl<S: Store> Pages for TouchedPages<S> {
         let wanted = GuestRegion::new(page, PAGE_SIZE).filter(|page| self.region.covers(*page));
         let mut table = self.table.lock();
         self.cache.forget(self.number(page));
-        let gone = wanted.map(|page| self.store.change(|memory| table.unmap(memory, page)));
+        let gone = wanted.map(|page| {
+            self.store
+                .with_tables_mut(|memory| table.unmap(memory, page))
+        });
         matches!(gone, Some(Ok(())))
     }
 
@@ -155,7 +162,9 @@ impl<S: Store> Pages for TouchedPages<S> {
         let mut table = self.table.lock();
         self.cache.clear();
         // It lies where `new` says, so it can be cut.
-        let cut = self.store.change(|memory| table.cut(memory, self.region));
+        let cut = self
+            .store
+            .with_tables_mut(|memory| table.cut(memory, self.region));
         if cut.is_ok() {
             self.store.give_back();
         }

@@ -99,7 +99,7 @@ impl Features {
     }
 }
 
-/// Why there is no leaf.
+/// Reason why there is no leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoLeaf {
     /// The access takes a page fault.
@@ -113,17 +113,17 @@ pub enum NoLeaf {
 pub struct Leaf {
     /// Its entry, as it was read.
     pub entry: u64,
-    /// Where the entry lies.
+    /// Address of the entry.
     pub at: GuestPhysical,
     /// 0 for 4 KiB, and for the 64 KiB of Svnapot.
     pub level: u32,
     /// One of 16 that are one by Svnapot.
     pub contiguous: bool,
-    /// Where the address that was asked for leads.
+    /// Translated address.
     pub to: GuestPhysical,
 }
 
-/// Where `address` lies for a load of `reader`, with `vsatp` as the guest has it; `read` gives the doubleword at a
+/// Translates `address` for a load of `reader`, with `vsatp` as the guest has it; `read` gives the doubleword at a
 /// guest-physical address. `None` where the load would fault, or a table does not lie in what `read` knows. The result is a hint.
 pub fn translate(
     vsatp: u64,

@@ -1,4 +1,4 @@
-//! What the operator does at the terminal.
+//! Operator's commands, carried out.
 
 use alloc::string::String;
 
@@ -20,7 +20,7 @@ use crate::system::lifecycle;
 use crate::system::monitor;
 use crate::system::policy;
 use crate::vm::Vm;
-use crate::vm::lifecycle::life::{Ending, Who};
+use crate::vm::lifecycle::life::{Ending, Originator};
 use crate::vm::vcpu::Vcpu;
 
 /// The board's UART wants attention.
@@ -85,7 +85,7 @@ fn obey(system: &Hypervisor, command: Command) {
     }
 }
 
-/// Why translations cannot be dropped by `method` here.
+/// Reason why translations cannot be dropped by `method` here.
 fn refusal(system: &Hypervisor, method: TlbPurge) -> Option<String> {
     if let Some(needed) = translations::needed(method)
         && let Some(hart) = system.harts.iter().find(|hart| !hart.has(needed))
@@ -136,7 +136,7 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
         VmAction::Start => lifecycle::start(system, vm),
         VmAction::Stop => {
             let ending = Ending::Stop(StopReason::Operator);
-            lifecycle::end(system, vm, ending, Who::Operator)
+            lifecycle::end(system, vm, ending, Originator::Operator)
         }
         VmAction::Restart => lifecycle::restart(system, vm),
         VmAction::Pause => lifecycle::pause(system, vm),
@@ -145,7 +145,7 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
     match result {
         Ok(()) => {
             // The lock must be free when the console's is taken.
-            let state = vm.life.lock().state();
+            let state = vm.life_cycle.lock().state();
             answer!("{}: {state}", vm.settings.name);
         }
         Err(refusal) => answer!("{}: {refusal}", vm.settings.name),
@@ -167,7 +167,7 @@ fn list(system: &Hypervisor) {
     answer!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {
-            let life = vm.life.lock();
+            let life = vm.life_cycle.lock();
             (life.state(), life.restarts())
         };
         // No lock may be held while the console's is taken.

@@ -28,10 +28,10 @@ pub fn begin(
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut VcpuState,
     (began, slice): (Ticks, Option<Ticks>),
-    books: CpuTime<'_>,
+    cpu_time: CpuTime<'_>,
 ) -> Option<Leave> {
     if lifecycle::is_suspended(vm, vcpu)
-        && !resumes(system, hart, vmids, (vm, vcpu), registers, books)
+        && !resumes(system, hart, vmids, (vm, vcpu), registers, cpu_time)
     {
         return Some(Leave::SelfWait);
     }
@@ -45,11 +45,18 @@ pub fn begin(
         Begin::Load(run) => {
             // It may have waited for this on another hart.
             system.end_every_wait(vcpu);
-            Some(loading::load(system, hart, vm, run, (began, slice), books))
+            Some(loading::load(
+                system,
+                hart,
+                vm,
+                run,
+                (began, slice),
+                cpu_time,
+            ))
         }
         Begin::WaitUntil(time) => {
             system.end_every_wait(vcpu);
-            hart.change.rest();
+            hart.switch_cost.rest();
             let deadline = time.ticks(system.board.timebase_hertz);
             vcpu.deadline.store(deadline, Ordering::Relaxed);
             system.begin_wait(hart, vcpu);
@@ -80,10 +87,10 @@ fn resumes(
     vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut VcpuState,
-    books: CpuTime<'_>,
+    cpu_time: CpuTime<'_>,
 ) -> bool {
-    hart.change.rest();
-    let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), registers, books);
+    hart.switch_cost.rest();
+    let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), registers, cpu_time);
     let requests = vcpu.take_requests();
     carry_out_requests(system, hart, (vm, vcpu), registers, requests);
     registers.counters.note_overflows(&mut HartCounters);

@@ -15,7 +15,7 @@ use crate::hart::{
     csr::{self, number},
 };
 use crate::interrupts::GuestFile;
-use crate::run::attention::handle_host_interrupts;
+use crate::run::host_interrupts::handle_host_interrupts;
 use crate::run::probe;
 use crate::run::terms;
 use crate::run::timer::set_timer;
@@ -45,7 +45,7 @@ struct Found {
     elsewhere: bool,
 }
 
-/// True if another vCPU that waits here has an interrupt and no other hart is idle for it. A vCPU that is about to wait in place leaves then,
+/// Returns true if another vCPU that waits here has an interrupt and no other hart is idle for it. A vCPU that is about to wait in place leaves then,
 /// which costs less.
 pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
     let files = hart.files.waiting();
@@ -76,7 +76,7 @@ impl InPlace<'_> {
             Answer::Woken => return None,
             Answer::With(others) => others,
         };
-        if system.count() > 1 && hart.take_ask() {
+        if system.count() > 1 && hart.take_must_reschedule() {
             // A vCPU was migrated here from another group.
             return terms::reconsider(system, hart, self.began, registers);
         }
@@ -84,7 +84,7 @@ impl InPlace<'_> {
         hart.running.clear();
         let found = self.stall(files);
         hart.accounts.charge_idle();
-        let look = hart::time() >= hart.next_look.load(Ordering::Relaxed);
+        let look = hart::time() >= hart.next_poll.load(Ordering::Relaxed);
         let interrupted = csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
@@ -92,7 +92,7 @@ impl InPlace<'_> {
             handle_host_interrupts(system, hart);
             monitor::publish(system, hart);
         }
-        let asked = hart.take_ask();
+        let asked = hart.take_must_reschedule();
         let leaves = if interrupted || asked {
             terms::reconsider(system, hart, self.began, registers)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
@@ -132,7 +132,7 @@ impl InPlace<'_> {
         // no interrupt is taken meanwhile.
         unsafe { csr::set::<{ number::HGEIE }>(files) };
         hart.poll_timer.stop();
-        let look = hart.next_look.load(Ordering::Relaxed);
+        let look = hart.next_poll.load(Ordering::Relaxed);
         hart.slice_end.store(look, Ordering::Relaxed);
         set_timer(system, hart);
         hart.accounts.of(self.vm.id).charge_scheduling();

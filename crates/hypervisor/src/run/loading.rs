@@ -6,7 +6,7 @@ use scheduler::{Continue, Leave, Ticks};
 
 use crate::console::say;
 use crate::hart::csr::{self, number};
-use crate::run::attention::handle_host_interrupts;
+use crate::run::host_interrupts::handle_host_interrupts;
 use crate::run::timer::set_slice;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
@@ -28,28 +28,28 @@ pub fn load(
     vm: &Vm,
     run: Run,
     (began, slice): (Ticks, Option<Ticks>),
-    books: CpuTime<'_>,
+    cpu_time: CpuTime<'_>,
 ) -> Leave {
     // What follows is no part of a change from one guest to another.
-    hart.change.rest();
+    hart.switch_cost.rest();
     set_slice(system, hart, began, slice);
-    books.charge_scheduling();
+    cpu_time.charge_scheduling();
     loop {
         if is_wanted(hart) {
             handle_host_interrupts(system, hart);
             monitor::publish(system, hart);
-            hart.ask.store(false, Ordering::Relaxed);
+            hart.must_reschedule.store(false, Ordering::Relaxed);
             let decision = system.with_hart(hart.index, |group| {
                 group.scheduler_mut().reconsider(hart.index, now() - began)
             });
-            books.charge_scheduling();
+            cpu_time.charge_scheduling();
             match decision {
                 Continue::Stay { slice, .. } => set_slice(system, hart, now(), slice),
                 Continue::Leave(reason) => return reason,
             }
         }
         let progress = loader::step(system, vm, run);
-        books.charge_loading();
+        cpu_time.charge_loading();
         match progress {
             Ok(Progress::More) => {}
             Ok(Progress::Done(start)) => {
@@ -68,9 +68,9 @@ pub fn load(
     }
 }
 
-/// Whether something has come for the hart that a guest would have been left for.
+/// Returns true if an event is pending for which the hart would have left a guest.
 fn is_wanted(hart: &Hart) -> bool {
-    hart.ask.load(Ordering::Relaxed)
+    hart.must_reschedule.load(Ordering::Relaxed)
         || csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
         || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0
 }

@@ -1,8 +1,8 @@
-//! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
+//! Endless loop of every hart: ask the scheduler, run the vCPU it names, or wait.
 
-pub mod attention;
 pub mod begin;
 pub mod exits;
+pub mod host_interrupts;
 pub mod in_place;
 pub mod loading;
 pub mod poll;
@@ -28,9 +28,9 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
 use crate::heap;
 use crate::memory::translations::vmid_table::VmidTable;
-use crate::run::attention::handle_host_interrupts;
 use crate::run::begin::{begin, has_enabled_interrupt};
 use crate::run::exits::exit::{Exit, Next};
+use crate::run::host_interrupts::handle_host_interrupts;
 use crate::run::in_place::InPlace;
 use crate::run::probe::Tests;
 use crate::run::requests::carry_out_requests;
@@ -90,7 +90,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let flow = match decision {
                 // Somebody who waits here may come in less time than somebody is brought from elsewhere.
                 Dispatch::Idle { .. } => {
-                    let longest = hart.change.round_trip();
+                    let longest = hart.switch_cost.round_trip();
                     system
                         .scheduler
                         .publish_rest(&group, hart.index, (now, longest))
@@ -149,21 +149,21 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
 
 /// On what terms a vCPU has been given the hart.
 struct Terms {
-    /// When.
+    /// Beginning of the stay.
     began: Ticks,
-    /// For how long; `None`: nobody else wants the hart.
+    /// Length of the slice; `None` if no other vCPU wants the hart.
     slice: Option<Ticks>,
-    /// Whether its waits trap.
+    /// Set if the guest's waits trap.
     trap_waits: bool,
     /// Reason to poll while the vCPU runs.
     poll: Option<PollReason>,
 }
 
-/// How an idle hart waits.
+/// WalkSettings in which an idle hart waits.
 enum Rest<'a> {
-    /// For an interrupt.
+    /// Wait for an interrupt.
     Asleep,
-    /// Also for something to happen to these vCPUs.
+    /// Wait for an interrupt while testing for events of these vCPUs.
     Testing(&'a NumberSet),
     /// In a loop, for an interrupt or for a word of its own that says that something has happened.
     Active,
@@ -172,12 +172,12 @@ enum Rest<'a> {
 /// Waits for an interrupt, for the time at which the hart looks again, or what else ends the wait, and attends to it.
 #[inline(never)]
 fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) {
-    hart.change.rest();
+    hart.switch_cost.rest();
     let again = again.map_or(u64::MAX, Ticks::get);
     hart.slice_end.store(again, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
-    if !hart.take_ask() {
+    if !hart.take_must_reschedule() {
         system.begin_rest(hart);
         match how {
             Rest::Asleep => hart::wait_for_interrupt(),
@@ -200,44 +200,45 @@ fn run_vcpu(
     (vcpu, terms): (&Vcpu, &Terms),
 ) -> Left<VcpuNumber> {
     let vm = system.vm(vcpu.vm);
-    let books = hart.accounts.of(vm.id);
+    let cpu_time = hart.accounts.of(vm.id);
     let mut registers = vcpu.registers.lock();
     system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-    if lifecycle::asks_at_dispatch(vcpu) {
+    if lifecycle::has_dispatch_check(vcpu) {
         let since = (terms.began, terms.slice);
         let at = (vm, vcpu);
-        if let Some(reason) = begin(system, hart, vmids, at, &mut registers, since, books) {
+        if let Some(reason) = begin(system, hart, vmids, at, &mut registers, since, cpu_time) {
             return left_without_guest(reason);
         }
     }
     let last = registers.cached.last_hart();
     if last.is_some_and(|last| last != hart.index) {
-        books.count(Event::Migration);
+        cpu_time.count(Event::Migration);
     }
-    let (file, generation) = switch::load(system, hart, vmids, (vm, vcpu), &mut registers, books);
+    let (file, generation) =
+        switch::load(system, hart, vmids, (vm, vcpu), &mut registers, cpu_time);
     if file == 0 {
-        books.count(Event::MemoryResidentFile);
+        cpu_time.count(Event::MemoryResidentFile);
     }
     if core::mem::take(&mut registers.waits_for_word)
         && let Some(word) = vcpu.word.lock().take()
     {
-        end_spin(books, vcpu, &mut registers, word, file);
+        end_spin(cpu_time, vcpu, &mut registers, word, file);
     }
     registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
     registers.pauses = vm.pauses.begin();
     terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
-    hart.change.enter(ready);
+    hart.switch_cost.enter(ready);
     if let Some(reason) = terms.poll {
         let reason = reason.with_last(registers.spins_undetected);
         hart.poll_timer
-            .start(ready.get(), hart.change.mean().get(), reason);
+            .start(ready.get(), hart.switch_cost.mean().get(), reason);
     }
     set_slice(system, hart, ready, terms.slice);
     costs::spend(system.costs.mode_change);
-    books.count_dispatch();
-    books.charge_scheduling();
+    cpu_time.count_dispatch();
+    cpu_time.charge_scheduling();
 
     let exit = Exit {
         system,
@@ -245,7 +246,7 @@ fn run_vcpu(
         vm,
         vcpu,
         registers: &mut registers,
-        books,
+        cpu_time,
     };
     let reason = stay(exit, terms.began, generation, vmids);
     hart.poll_timer.stop();
@@ -272,15 +273,15 @@ fn run_vcpu(
         interrupts_enabled: open,
         holder: registers.holder.take(),
         exits: registers.spinning.exits(),
-        round_trip: hart.change.round_trip(),
+        round_trip: hart.switch_cost.round_trip(),
     };
     drop(registers);
-    hart.change.leave(now());
+    hart.switch_cost.leave(now());
     left
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(books: CpuTime<'_>, vcpu: &Vcpu, registers: &mut VcpuState, word: Word, file: u8) {
+fn end_spin(cpu_time: CpuTime<'_>, vcpu: &Vcpu, registers: &mut VcpuState, word: Word, file: u8) {
     if word.was_found_over() || word.is_over(|| vcpu.conditions.lock().hold()) {
         registers.spinning.note_over();
         return;
@@ -289,9 +290,9 @@ fn end_spin(books: CpuTime<'_>, vcpu: &Vcpu, registers: &mut VcpuState, word: Wo
     let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
     let deaf = closed && !registers.context.in_user_mode();
     if deaf || !has_enabled_interrupt(file) {
-        books.count(Event::FutileDispatch);
+        cpu_time.count(Event::FutileDispatch);
     } else {
-        books.count(Event::SpinInterrupted);
+        cpu_time.count(Event::SpinInterrupted);
         registers.spinning.note_interrupt();
     }
 }
@@ -306,7 +307,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
         hart,
         vm,
         vcpu,
-        books,
+        cpu_time,
         ..
     } = exit;
     let mut generation = Some(generation);
@@ -314,7 +315,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
         if generation != Some(vm.generation()) {
             generation = Some(renew_table(system, hart, (vm, vcpu), vmids, exit.registers));
         }
-        if hart.take_ask() {
+        if hart.take_must_reschedule() {
             if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                 return reason;
             }
@@ -341,13 +342,13 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
         let (cause, next) = exits::handle(&mut exit);
         if next == Next::Resume {
             costs::spend(system.costs.mode_change);
-            books.charge_exit(left_at, cause);
+            cpu_time.charge_exit(left_at, cause);
             continue;
         }
         if !matches!(next, Next::Leave(_)) {
             costs::spend(system.costs.mode_change);
         }
-        books.charge_exit(left_at, cause);
+        cpu_time.charge_exit(left_at, cause);
         match next {
             Next::Resume => {}
             Next::Reconsider => {

@@ -95,6 +95,6 @@ fn poll_vcpu(exit: &mut Exit<'_>) -> Next {
     if !exit.registers.spins_undetected {
         return Next::Resume;
     }
-    exit.books.count(Event::SpinDetected);
+    exit.cpu_time.count(Event::SpinDetected);
     spins::spin(exit, found)
 }

@@ -137,7 +137,7 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
             break true;
         }
         before = pending;
-        // SAFETY: as in `due::Due`; the deadline is put back before anybody asks what is pending.
+        // SAFETY: as in `poll_schedule::PollSchedule`; the deadline is put back before anybody asks what is pending.
         unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
         wait_for_interrupt();
         // SAFETY: the same.
@@ -151,7 +151,7 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
 /// that has work for this one sets its word, and need not interrupt it.
 pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
     hart.polls.store(true, Ordering::SeqCst);
-    while !hart.was_told() && !anything_is_pending() {
+    while !hart.take_reschedule_request() && !anything_is_pending() {
         core::hint::spin_loop();
     }
     hart.polls.store(false, Ordering::SeqCst);
@@ -160,13 +160,13 @@ pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
     interrupt_port::watch_as_wanted(system, hart);
 }
 
-/// True if WFI would not wait.
+/// Returns true if WFI would not wait.
 fn anything_is_pending() -> bool {
     csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
         || csr::read::<{ number::HIP }>() & csr::read::<{ number::HIE }>() != 0
 }
 
-/// True if a vCPU that waits on a busy hart has an interrupt. One of the idle harts tests for all.
+/// Returns true if a vCPU that waits on a busy hart has an interrupt. One of the idle harts tests for all.
 fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
     let rests = |other: &&Hart| other.rests.load(Ordering::Relaxed);
     if system.harts.iter().find(rests).map(|first| first.index) != Some(hart.index) {
@@ -184,7 +184,7 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
 /// interrupt files.
 pub fn watch_waiters(system: &Hypervisor, hart: &Hart, vcpus: &NumberSet) -> u64 {
     let port = InterruptPort::new(system, hart);
-    let watch = |bits, vcpu| bits | interrupts::begin_to_hear(&port, vcpu);
+    let watch = |bits, vcpu| bits | interrupts::watch_waiter(&port, vcpu);
     vcpus.iter().fold(0, watch)
 }
 
@@ -192,7 +192,7 @@ pub fn watch_waiters(system: &Hypervisor, hart: &Hart, vcpus: &NumberSet) -> u64
 pub fn unwatch_waiters(system: &Hypervisor, hart: &Hart, watched: u64) {
     // The operator may have chosen a wait policy meanwhile that watches the files of all waiters.
     if !system.host_interrupts() {
-        interrupts::end_hearing(&InterruptPort::new(system, hart), watched);
+        interrupts::unwatch_files(&InterruptPort::new(system, hart), watched);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What others ask of a vCPU, carried out on its hart before it enters its guest, and the interrupts that it is shown there.
+//! Requests of others to a vCPU, carried out on its hart before it enters its guest, and the interrupts that are injected there.
 
 use crate::hart::csr::{self, number};
 use crate::hart::fence;

@@ -33,16 +33,16 @@ pub struct OnHart<'a> {
     pub vcpu: &'a Vcpu,
 }
 
-/// How a vCPU comes to a hart.
+/// WalkSettings in which a vCPU comes to a hart.
 #[derive(Clone, Copy)]
 pub struct Arrival {
-    /// It ran here last.
+    /// The vCPU ran here last.
     pub here: bool,
-    /// And nobody else has run here since.
+    /// Set if no other vCPU has run here since.
     pub in_place: bool,
     /// Its tag here.
     pub tag: Tag,
-    /// That of its VM's G-stage table.
+    /// Generation of its VM's G-stage table.
     pub generation: u64,
 }
 
@@ -84,7 +84,7 @@ impl OnHart<'_> {
         registers.supervisor.vsatp = self.space(shadow);
     }
 
-    /// Whether the hart has an ASID for each space of each vCPU.
+    /// Returns true if the hart has an ASID for each address space of each vCPU.
     fn has_asids(&self) -> bool {
         self.asid(0).is_some()
     }
@@ -134,7 +134,7 @@ impl OnHart<'_> {
         }
     }
 
-    /// The same, whatever hgatp is: Bare, or the own table while vsatp is 0.
+    /// Drops translations whatever hgatp is: Bare, or the own table while vsatp is 0.
     pub fn drop_from(&self, shadow: &Shadow, dropped: Dropped) {
         if dropped.is_nothing() {
             return;
@@ -159,7 +159,7 @@ impl OnHart<'_> {
         self.drop_entries(dropped);
     }
 
-    /// What goes because siblings have asked for it.
+    /// Translations to drop because siblings asked for it.
     fn asked(&self, shadow: &mut Shadow) -> Dropped {
         let mut dropped = Dropped::default();
         let count = self.vcpu.fences.count();

@@ -22,7 +22,7 @@ pub fn load(
     vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut VcpuState,
-    books: CpuTime<'_>,
+    cpu_time: CpuTime<'_>,
 ) -> (u8, u64) {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
     let here = registers.cached.last_hart() == Some(hart.index);
@@ -46,7 +46,7 @@ pub fn load(
         vmids,
         (vm, vcpu, generation),
         registers,
-        books,
+        cpu_time,
     );
     if shadowed {
         let at = OnHart {

@@ -25,7 +25,7 @@ pub fn reconsider(
     follow(system, hart, decision, registers)
 }
 
-/// Does what the scheduler said about the vCPU of this hart.
+/// Applies the scheduler's terms to the vCPU of this hart.
 pub fn follow(
     system: &Hypervisor,
     hart: &Hart,

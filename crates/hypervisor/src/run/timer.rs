@@ -20,16 +20,16 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
                 (true, earliest.min(deadline))
             });
     let look = if waits || hart.files.forwards() {
-        hart.next_look.load(Ordering::Relaxed)
+        hart.next_poll.load(Ordering::Relaxed)
     } else {
         u64::MAX
     };
     let end = hart.slice_end.load(Ordering::Relaxed);
     let next = end.min(look).min(hart.poll_timer.next());
-    hart.due.set_timer(earliest.min(next));
+    hart.poll_schedule.set_timer(earliest.min(next));
 }
 
-/// Whether the running slice is over.
+/// Returns true if the running slice is over.
 #[inline]
 pub fn slice_is_over(hart: &Hart) -> bool {
     hart.slice_end.load(Ordering::Relaxed) <= hart::time()

@@ -68,7 +68,7 @@ pub fn arrive(
     vmids: &mut VmidTable,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut VcpuState,
-    books: CpuTime<'_>,
+    cpu_time: CpuTime<'_>,
 ) {
     let shadowed = registers.shadow.is_some();
     let method = || method(system, shadowed);
@@ -82,11 +82,11 @@ pub fn arrive(
         vmids,
         (vm, vcpu, generation),
         registers,
-        books,
+        cpu_time,
     );
 }
 
-/// How the hypervisor comes to know of a vCPU's fences. Those of one with shadow tables trap, and concern nothing that its tag marks.
+/// Way in which the hypervisor learns of a vCPU's fences. Those of one with shadow tables trap, and concern nothing that its tag marks.
 fn method(system: &Hypervisor, shadowed: bool) -> TlbPurge {
     match shadowed {
         true => TlbPurge::LastHost,
@@ -101,7 +101,7 @@ fn arrive_from_elsewhere(
     vmids: &mut VmidTable,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut VcpuState,
-    books: CpuTime<'_>,
+    cpu_time: CpuTime<'_>,
 ) {
     let moved = registers.cached.last_hart() != Some(hart.index);
     let was_watched = registers.cached.watch() == Watch::Trap;
@@ -112,9 +112,9 @@ fn arrive_from_elsewhere(
     let tables = (generation, vcpu.fences.count());
     let mut purge = cached.arrive(method, vcpu.id, hart.index, vmids, tables);
     if purge.stale {
-        books.count(Event::TlbPurged);
+        cpu_time.count(Event::TlbPurged);
     } else if purge.moved {
-        books.count(Event::TlbKept);
+        cpu_time.count(Event::TlbKept);
         if !trapped {
             registers.backoff.succeeded();
         }
@@ -127,13 +127,13 @@ fn arrive_from_elsewhere(
     let fences = &mut HartFences(vm);
     let what = (&vm.table_changes, &vcpu.fences);
     if purge.carry_out_at_arrival(vcpu.id, vmids, what, fences) {
-        books.count(Event::VmidRenewed);
+        cpu_time.count(Event::VmidRenewed);
     }
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
         Watch::Trap => {
             if moved || !was_watched {
-                books.count(Event::FenceTrapArmed);
+                cpu_time.count(Event::FenceTrapArmed);
             }
             old | hstatus::VTVM
         }

@@ -1,4 +1,4 @@
-//! How a VM gets its harts, changed while it runs, and how its guest is told (paper 000 §3.1).
+//! Changes of a VM's allocation while it runs, and how its guest learns of them (paper 000 §3.1).
 //!
 //! The guest is told in three ways: by the flag *f* in its communication area, by the code that a call returns, and by
 //! an interrupt. A guest that knows none of them, such as stock Linux, gets the same by hstatus.VTW: where each of its
@@ -20,13 +20,13 @@ use crate::vm::vcpu::request;
 pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), ConfigError> {
     {
         // Held throughout, so that two changes are told in the order in which they are made.
-        let mut told = vm.told.lock();
+        let mut reported = vm.reported_allocation.lock();
         system.set_allocation(vm.id, to)?;
         let dedicated = match to {
             Allocation::Shared { .. } => 0,
             Allocation::Dedicated { harts } => harts.count(),
         };
-        told.change(dedicated, &vm.memory);
+        reported.change(dedicated, &vm.memory);
     }
     sources::reassign(system);
     for vcpu in system.vcpus_of(vm.id) {

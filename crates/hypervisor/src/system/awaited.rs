@@ -1,4 +1,4 @@
-//! Who has still to book its time before a report is printed.
+//! Harts that have still to publish their CPU time before a report is printed.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ impl Awaited {
         self.0.fetch_or(harts.bits(), Ordering::Relaxed);
     }
 
-    /// Whether a report waits for any hart.
+    /// Returns true if a report waits for a hart.
     #[inline]
     #[must_use]
     pub fn any(&self) -> bool {

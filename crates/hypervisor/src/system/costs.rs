@@ -9,16 +9,16 @@ use scheduler::Dispatch;
 
 use crate::hart;
 
-/// What is spent, in cycles of the hart that spends it.
+/// Costs of the hypervisor's work, in cycles of the hart that does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
-    /// For each interrupt of a waiting vCPU that interrupts the hypervisor.
+    /// Cost of each interrupt of a waiting vCPU that interrupts the hypervisor.
     pub host_interrupt: u64,
-    /// For each pass through the scheduler that finds nothing to run.
+    /// Cost of each pass through the scheduler that finds nothing to run.
     futile_pass: u64,
-    /// For each dispatch.
+    /// Cost of each dispatch.
     dispatch: u64,
-    /// For each change from the guest to the hypervisor, and again for each change back.
+    /// Cost of each change from the guest to the hypervisor, and again of each change back.
     pub mode_change: u64,
 }
 
@@ -35,7 +35,7 @@ impl Costs {
         }
     }
 
-    /// What the pass through the scheduler costs that came to this.
+    /// Cost of the pass through the scheduler that came to `decision`.
     #[must_use]
     pub fn of_pass<V, S>(&self, decision: &Dispatch<V, S>) -> u64 {
         match decision {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pass_has_the_cost_of_what_it_comes_to() {
+    fn cost_of_a_pass_follows_its_decision() {
         let settings = Settings::default()
             .with(keys::FUTILE_PASS_COST, 20)
             .with(keys::DISPATCH_COST, 300);

@@ -1,4 +1,4 @@
-//! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
+//! Context of a VM's trapped devices: its console, the board's interrupt sources, its vCPUs.
 
 use core::cell::Cell;
 
@@ -29,7 +29,7 @@ pub struct VmContext<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
     /// The devices of other VMs for which there is something, if there are any: most exits tell nobody.
-    told: Cell<Option<Clients>>,
+    notified: Cell<Option<Clients>>,
 }
 
 impl<'a> VmContext<'a> {
@@ -39,14 +39,14 @@ impl<'a> VmContext<'a> {
         Self {
             system,
             vm,
-            told: Cell::new(None),
+            notified: Cell::new(None),
         }
     }
 
     /// The devices of other VMs for which there is something, if there are any.
     #[must_use]
-    pub const fn told(&self) -> Option<Clients> {
-        self.told.get()
+    pub const fn notified(&self) -> Option<Clients> {
+        self.notified.get()
     }
 }
 
@@ -98,8 +98,8 @@ impl VirtioContext for VmContext<'_> {
     }
 
     fn count(&self, event: Event, times: u32) {
-        let books = harts::current().accounts.of(self.vm.id);
-        books.count_times(event, times.into());
+        let cpu_time = harts::current().accounts.of(self.vm.id);
+        cpu_time.count_times(event, times.into());
     }
 
     fn resample(&self, source: SourceNumber) {
@@ -116,7 +116,7 @@ impl VirtioContext for VmContext<'_> {
     }
 
     fn poll_by(&self, source: SourceNumber, at: u64) {
-        harts::current().due.look_by(source, at);
+        harts::current().poll_schedule.poll_by(source, at);
     }
 
     fn store_register(&self, at: HostPhysical, width: Width, value: u64) {
@@ -140,13 +140,13 @@ impl VirtioContext for VmContext<'_> {
     }
 
     fn notify_client(&self, client: Client) {
-        let mut told = self.told.get().unwrap_or_default();
-        told.insert(client);
-        self.told.set(Some(told));
+        let mut notified = self.notified.get().unwrap_or_default();
+        notified.insert(client);
+        self.notified.set(Some(notified));
     }
 }
 
-/// True if the guest that was just left had executed WFI last, and so waited for an interrupt. It may have changed its code meanwhile: the answer
+/// Returns true if the guest that was just left had executed WFI last, and so waited for an interrupt. It may have changed its code meanwhile: the answer
 /// is for decisions that are right either way.
 fn has_waited() -> bool {
     let before = csr::read::<{ number::SEPC }>().wrapping_sub(instruction::WFI_BYTES);
@@ -156,7 +156,7 @@ fn has_waited() -> bool {
 /// A byte was typed for the guest.
 pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.keep_typed(byte);
-    vm.chips.lock().poll(&VmContext::new(system, vm));
+    vm.trapped_devices.lock().poll(&VmContext::new(system, vm));
 }
 
 /// The VM's devices, and what is known of its guest, as after power-on. Says whether nothing is under way any more that reaches its
@@ -164,16 +164,16 @@ pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
 #[must_use]
 pub fn reset(system: &Hypervisor, vm: &Vm) -> bool {
     let context = VmContext::new(system, vm);
-    let mut chips = vm.chips.lock();
-    chips.reset(&context);
+    let mut trapped = vm.trapped_devices.lock();
+    trapped.reset(&context);
     vm.forget_guest();
-    chips.are_quiescent(&context)
+    trapped.are_quiescent(&context)
 }
 
 /// Looks for interrupts of the VM's devices whose edge was missed.
 pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
     let context = VmContext::new(system, vm);
-    vm.chips.lock().recover_missed_edges(&context);
+    vm.trapped_devices.lock().recover_missed_edges(&context);
 }
 
 #[inline(never)]

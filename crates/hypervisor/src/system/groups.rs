@@ -24,19 +24,19 @@ type Held<'a> = MutexGuard<'a, Group, { place::SCHEDULER }>;
 #[repr(C)]
 pub struct Groups {
     pub(super) groups: Box<[TurnMutex<Group, { place::SCHEDULER }>]>,
-    /// There is more than one.
+    /// Set if there is more than one group.
     pub(super) several: bool,
     pub(super) shared: Box<Shared>,
 }
 
-/// What no group's lock protects.
+/// State of all groups that no group's lock protects.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) directory: Directory,
     pub(super) load_bits: LoadBits,
-    /// What concerns all groups, as an operator sees it.
+    /// Settings of all groups, as an operator sees them.
     pub(super) ledger: Mutex<Ledger, { place::LEDGER }>,
-    /// When shares are balanced next between groups.
+    /// Time at which shares are balanced next between groups.
     pub(super) next_balance: AtomicU64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Shared {
 /// taken away from it.
 const RESTS_IN_A_SLICE: u64 = 64;
 
-/// So often a hart gives the first of two groups back because somebody else has the second. Then it waits for the second with the first in hand,
+/// Number of times that a hart releases the first of two groups because another hart has the second. Then it waits for the second with the first held,
 /// so that it gets both at some time.
 const TRIES: u32 = 16;
 
@@ -94,7 +94,7 @@ impl Groups {
         }
     }
 
-    /// Whether another group than that of `hart` has work.
+    /// Returns true if another group than that of `hart` has surplus vCPUs.
     #[inline]
     pub fn others_have_surplus(&self, hart: HartId) -> bool {
         self.several
@@ -104,19 +104,19 @@ impl Groups {
                 .others_have_surplus(self.group_of(hart))
     }
 
-    /// Whether a vCPU is in another group than a hart.
+    /// Returns true if the vCPU is in another group than the hart.
     pub fn is_elsewhere(&self, vcpu: VcpuNumber, hart: HartId) -> bool {
         let own = self.group_of(hart);
         self.several && (self.places().place(vcpu)).is_some_and(|place| place.group != own)
     }
 
-    /// Where vCPUs are.
+    /// Places of vCPUs.
     #[must_use]
     pub fn places(&self) -> &Directory {
         &self.shared.directory
     }
 
-    /// What `group`, which has changed, has for others or needs of them. Asked before its lock is given back.
+    /// Publishes the surplus or need of `group`, which has changed. To be called before the group's lock is released.
     #[inline]
     pub fn publish(&self, group: &Group) -> Option<Flow> {
         if self.several {
@@ -126,8 +126,8 @@ impl Groups {
         }
     }
 
-    /// The same where `hart`, which is of `group`, has nothing to do at `now`. Where others have work, it does not ask for that until it has rested for
-    /// `longest`. Says also when it looks again, if it does.
+    /// Publishes the need of `hart`, which is of `group` and idle at `now`. While others have work, an idle hart asks for it only after it has rested for
+    /// `longest`. Returns also the time of its next poll, if there is one.
     pub fn publish_rest(
         &self,
         group: &Group,

@@ -13,11 +13,11 @@ use crate::hart::{
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
-use crate::system::due::Due;
+use crate::system::poll_schedule::PollSchedule;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
-use crate::vm::change::ChangeCost;
 use crate::vm::float::FloatUnit;
+use crate::vm::switch_cost::SwitchCost;
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -45,35 +45,35 @@ pub struct Hart {
     file_page: u64,
     pub files: HartFiles,
     pub accounts: Accounts,
-    /// Which guest's translations are used here now.
+    /// VM and generation of the translations that are used here now.
     pub running: Running,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
     pub float: FloatUnit,
     /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
-    /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
-    pub ask: AtomicBool,
-    /// When the running slice ends, in the board's time.
+    /// Set by the hart itself: it must ask the scheduler before it goes on.
+    pub must_reschedule: AtomicBool,
+    /// End of the running slice, in the board's time.
     pub slice_end: AtomicU64,
     /// Timer of the hart's polls while a vCPU has it.
     pub poll_timer: PollTimer,
-    /// When the hart should next look into its interrupt files, in the board's time.
-    pub next_look: AtomicU64,
+    /// Time of the next poll of the hart's interrupt files, in the board's time.
+    pub next_poll: AtomicU64,
     /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
     pub waiting: Waiting,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
-    /// The hart waits actively and looks at `told`, so that it need not be interrupted.
+    /// Set while the hart waits actively and polls `reschedule_requested`, so that no kick is needed.
     pub polls: AtomicBool,
-    /// Somebody has told the hart to ask the scheduler.
-    told: AtomicBool,
-    /// What a change of the vCPU takes here.
-    pub change: ChangeCost,
-    /// What the hart was found to have when it started: [`Capabilities::bits`].
+    /// Set by another hart: this hart must ask the scheduler.
+    reschedule_requested: AtomicBool,
+    /// Measured time of a context switch on this hart.
+    pub switch_cost: SwitchCost,
+    /// Features that the hart was found to have when it started: [`Capabilities::bits`].
     capabilities: AtomicU32,
     /// The devices that the hart looks at when a time has come.
-    pub due: Due,
+    pub poll_schedule: PollSchedule,
 }
 
 /// A set of vCPUs, which several harts change: a bit each.
@@ -132,16 +132,16 @@ impl Hart {
             loaded: AtomicU16::new(0),
             float: FloatUnit::new(index),
             watches: AtomicBool::new(true),
-            ask: AtomicBool::new(false),
+            must_reschedule: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
             poll_timer: PollTimer::default(),
-            next_look: AtomicU64::new(0),
-            due: Due::default(),
+            next_poll: AtomicU64::new(0),
+            poll_schedule: PollSchedule::default(),
             waiting: Waiting::default(),
             rests: AtomicBool::new(false),
             polls: AtomicBool::new(false),
-            told: AtomicBool::new(false),
-            change: ChangeCost::default(),
+            reschedule_requested: AtomicBool::new(false),
+            switch_cost: SwitchCost::default(),
             capabilities: AtomicU32::new(0),
         }
     }
@@ -151,7 +151,7 @@ impl Hart {
         self.capabilities.store(found.bits(), Ordering::Relaxed);
     }
 
-    /// Whether the hart has `capability`; not before it has started.
+    /// Returns true if the hart has `capability`; false before it has started.
     #[must_use]
     pub fn has(&self, capability: Capability) -> bool {
         Capabilities::from_bits(self.capabilities.load(Ordering::Relaxed)).has(capability)
@@ -175,12 +175,12 @@ impl Hart {
             .and_then(VcpuNumber::new)
     }
 
-    /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.
+    /// Takes the hart's own request to ask the scheduler. Called by the hart itself alone.
     #[must_use]
-    pub fn take_ask(&self) -> bool {
-        let ask = self.ask.load(Ordering::Relaxed);
+    pub fn take_must_reschedule(&self) -> bool {
+        let ask = self.must_reschedule.load(Ordering::Relaxed);
         if ask {
-            self.ask.store(false, Ordering::Relaxed);
+            self.must_reschedule.store(false, Ordering::Relaxed);
         }
         ask
     }
@@ -197,14 +197,14 @@ impl Hart {
         self.file_page + (u64::from(file.number()) << PAGE_SHIFT)
     }
 
-    /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
+    /// Interrupts the hart: it leaves its guest, or wakes from idling.
     pub fn kick(&self) {
         send_message(self.file_page, identity::KICK);
     }
 
-    /// Tells the hart to ask the scheduler: by a word if it polls that, or else by an interrupt.
-    pub fn tell(&self) {
-        self.told.store(true, Ordering::SeqCst);
+    /// Makes the hart ask the scheduler: by a word if the hart polls, otherwise by an interrupt.
+    pub fn request_reschedule(&self) {
+        self.reschedule_requested.store(true, Ordering::SeqCst);
         // A hart that stops polling says so first, and asks the scheduler afterwards. The caller has changed the scheduler
         // before this, so that the hart finds the change whichever comes first.
         if !self.polls.load(Ordering::SeqCst) {
@@ -212,9 +212,10 @@ impl Hart {
         }
     }
 
-    /// Whether the hart was told to ask; it was not, from now on.
-    pub fn was_told(&self) -> bool {
-        self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
+    /// Takes the request to ask the scheduler: returns true if there was one.
+    pub fn take_reschedule_request(&self) -> bool {
+        self.reschedule_requested.load(Ordering::Relaxed)
+            && self.reschedule_requested.swap(false, Ordering::SeqCst)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::vm::vcpu::{Vcpu, request};
 pub struct InterruptPort<'a> {
     system: &'a Hypervisor,
     hart: &'a Hart,
-    /// When it began to serve a forwarder.
+    /// Time at which it began to serve a forwarder.
     began: Cell<u64>,
 }
 
@@ -157,17 +157,17 @@ impl Port for InterruptPort<'_> {
         if sign == Sign::Interrupt {
             // What it costs comes first, so that it delays the wake-up.
             let vm = self.system.vcpu(vcpu).vm;
-            let books = self.hart.accounts.of(vm);
-            books.count(Event::HostInterrupt);
+            let cpu_time = self.hart.accounts.of(vm);
+            cpu_time.count(Event::HostInterrupt);
             if self.system.costs.host_interrupt != 0 {
                 let began = accounts::clock();
                 costs::spend(self.system.costs.host_interrupt);
-                books.book_forwarding(began);
+                cpu_time.book_forwarding(began);
             }
         }
         match sign {
-            Sign::Interrupt => system::hear(self.system, vcpu),
-            Sign::Look => system::wake(self.system, vcpu),
+            Sign::Interrupt => system::interrupt_waiter(self.system, vcpu),
+            Sign::Polled => system::wake(self.system, vcpu),
         }
     }
 
@@ -185,15 +185,15 @@ impl Port for InterruptPort<'_> {
     }
 
     fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32) {
-        let books = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
+        let cpu_time = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
         for _ in 0..messages {
-            books.count(Event::MsiForwarded);
+            cpu_time.count(Event::MsiForwarded);
         }
-        books.book_forwarding(self.began.get());
+        cpu_time.book_forwarding(self.began.get());
     }
 }
 
-/// Where the board's APLIC is to send what `route` says.
+/// Target of the board's APLIC for `route`.
 #[must_use]
 pub fn source_target(system: &Hypervisor, route: Route, vcpu: &Vcpu, to: Backing) -> Target {
     let index = |hart: HartId| system.hart(hart).board.imsic_index;

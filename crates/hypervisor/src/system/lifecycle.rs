@@ -25,7 +25,7 @@ use crate::vm::Vm;
 use crate::vm::lifecycle::backoff::Milliseconds;
 use crate::vm::lifecycle::idle::powers_off;
 use crate::vm::lifecycle::life::{
-    Anew, Begin, Ending, Life, Outcome, Port, Power, Refusal, StartError, Who,
+    Begin, Ending, LifeCycle, Originator, Outcome, Port, Power, Refusal, RestartPlan, StartError,
 };
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
@@ -47,19 +47,19 @@ impl Port for Reach<'_> {
         if let Some(vcpu) = self.vcpu(vcpu) {
             let now = now();
             let start = |scheduler: &mut Scheduler, vcpu| scheduler.start(vcpu, now);
-            self.system.tell(vcpu.id, start);
+            self.system.notify_scheduler(vcpu.id, start);
         }
     }
 
     fn stop(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            self.system.tell(vcpu.id, Scheduler::stop);
+            self.system.notify_scheduler(vcpu.id, Scheduler::stop);
         }
     }
 
     fn pause(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            self.system.tell(vcpu.id, Scheduler::pause);
+            self.system.notify_scheduler(vcpu.id, Scheduler::pause);
         }
     }
 
@@ -67,7 +67,7 @@ impl Port for Reach<'_> {
         if let Some(vcpu) = self.vcpu(vcpu) {
             let now = now();
             let resume = |scheduler: &mut Scheduler, vcpu| scheduler.resume(vcpu, now);
-            self.system.tell(vcpu.id, resume);
+            self.system.notify_scheduler(vcpu.id, resume);
         }
     }
 
@@ -81,9 +81,9 @@ impl Port for Reach<'_> {
         state.is_none_or(|state| state == VcpuState::Stopped)
     }
 
-    fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool) {
+    fn set_dispatch_check(&mut self, vcpu: usize, ask: bool) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            vcpu.asks_at_dispatch.store(ask, Ordering::Relaxed);
+            vcpu.has_dispatch_check.store(ask, Ordering::Relaxed);
         }
     }
 
@@ -108,9 +108,9 @@ impl Port for Reach<'_> {
 fn ask<T>(
     system: &Hypervisor,
     vm: &Vm,
-    question: impl FnOnce(&mut Life, &mut Reach<'_>) -> T,
+    question: impl FnOnce(&mut LifeCycle, &mut Reach<'_>) -> T,
 ) -> T {
-    let mut life = vm.life.lock();
+    let mut life = vm.life_cycle.lock();
     question(&mut life, &mut Reach { system, vm })
 }
 
@@ -137,7 +137,7 @@ pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// [`Refusal::DoesNotRun`] where it does not run.
-pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Who) -> Result<(), Refusal> {
+pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Originator) -> Result<(), Refusal> {
     see_to(system, vm, |life, reach| life.end(ending, who, reach))
 }
 
@@ -147,7 +147,7 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Who) -> Result<(),
 /// Never fails.
 pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     see_to(system, vm, |life, reach| {
-        life.end(Ending::Restart, Who::Operator, reach)
+        life.end(Ending::Restart, Originator::Operator, reach)
             .or_else(|_| life.start(reach).map(|()| Outcome::Goes))
     })
 }
@@ -198,20 +198,20 @@ pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u
     });
 }
 
-/// Whether the VM's life decides what `vcpu`, which has just been given a hart, does there: [`dispatched`].
+/// Returns true if the VM's life cycle decides what `vcpu`, which has just been given a hart, does there: [`dispatched`].
 #[inline]
-pub fn asks_at_dispatch(vcpu: &Vcpu) -> bool {
+pub fn has_dispatch_check(vcpu: &Vcpu) -> bool {
     // It is changed before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
-    vcpu.asks_at_dispatch.load(Ordering::Relaxed)
+    vcpu.has_dispatch_check.load(Ordering::Relaxed)
 }
 
-/// Whether `vcpu` has suspended itself.
+/// Returns true if `vcpu` has suspended itself.
 pub fn is_suspended(vm: &Vm, vcpu: &Vcpu) -> bool {
-    let power = vm.life.lock().power(usize::from(vcpu.index));
+    let power = vm.life_cycle.lock().power(usize::from(vcpu.index));
     matches!(power, Power::Suspended { .. })
 }
 
-/// Says what `vcpu`, which has just been given a hart, does there.
+/// Decides how `vcpu`, which has just been given a hart, begins there.
 pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
     ask(system, vm, |life, reach| {
         life.dispatched(usize::from(vcpu.index), reach)
@@ -240,7 +240,7 @@ pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
     });
 }
 
-/// How many harts start the system's VMs or see to the end of a run now, and whether one of these runs was a VM's last.
+/// Number of harts that start VMs or end a run now, and a bit that is set if one of these runs was a VM's last.
 static CHANGING: AtomicUsize = AtomicUsize::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
@@ -259,15 +259,15 @@ fn changing_lives<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
 fn see_to<E>(
     system: &Hypervisor,
     vm: &Vm,
-    question: impl FnOnce(&mut Life, &mut Reach<'_>) -> Result<Outcome, E>,
+    question: impl FnOnce(&mut LifeCycle, &mut Reach<'_>) -> Result<Outcome, E>,
 ) -> Result<(), E> {
     changing_lives(system, || {
         ask(system, vm, question).map(|outcome| conclude(system, vm, outcome))
     })
 }
 
-/// Says that a VM starts anew, and when.
-fn say_start(name: VmName, anew: &Anew) {
+/// Prints that a VM restarts, and when.
+fn say_start(name: VmName, anew: &RestartPlan) {
     let failed = match anew.failed {
         Some(reason) => format!("failed ({reason}), "),
         None => String::new(),
@@ -299,7 +299,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
 
 /// A VM has ended: powers the board off, if no other runs and that is what the system's description wants then.
 fn power_off_if_idle(system: &Hypervisor) {
-    let states = system.vms.iter().map(|vm| vm.life.lock().state());
+    let states = system.vms.iter().map(|vm| vm.life_cycle.lock().state());
     if powers_off(system.when_idle, states) {
         power_off(system);
     }

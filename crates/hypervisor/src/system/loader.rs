@@ -29,14 +29,14 @@ use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
 use crate::vm::loading::{Progress, Stage, Start, Tree};
 use crate::vm::seed;
 
-/// Why a guest cannot be loaded.
+/// Reason why a guest cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("its kernel cannot be used: {0}")]
     Kernel(ImageError),
     #[error("its memory is too small: {0}")]
     Layout(LayoutError),
-    #[error("its device tree cannot be made: {0}")]
+    #[error("its device tree cannot be emulated: {0}")]
     Tree(GuestTreeError),
     #[error("a part of it does not lie in its memory")]
     Outside,
@@ -44,7 +44,7 @@ pub enum LoadError {
 
 /// Bytes that are filled between two looks at what else the hart has to do: some ten thousand instructions.
 const PIECE: u64 = 32 << 10;
-/// The same where CBO.ZERO takes a whole block at a time.
+/// Size of a piece where CBO.ZERO takes a whole block at a time.
 const PIECE_OF_BLOCKS: u64 = 256 << 10;
 
 fn piece_of(source: Source) -> u64 {
@@ -132,7 +132,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
 /// its memory is not touched yet.
 fn reset(system: &Hypervisor, vm: &Vm) -> bool {
     let direct = vm.settings.devices.iter();
-    let direct = direct.filter(|given| !given.is_simulated());
+    let direct = direct.filter(|assigned| !assigned.is_mediated());
     let mut is_quiescent = devices::reset(system, vm);
     for device in direct {
         is_quiescent &= slots::reset_device(device.device);
@@ -149,7 +149,7 @@ fn reset(system: &Hypervisor, vm: &Vm) -> bool {
     true
 }
 
-/// Where the parts go, with a device tree of `tree` bytes.
+/// Layout of the parts, with a device tree of `tree` bytes.
 fn place(vm: &Vm, tree: u64) -> Result<Layout, LoadError> {
     let image = KernelImage::parse(vm.settings.kernel).map_err(LoadError::Kernel)?;
     let initrd = vm.settings.initrd.map(|data| data.len() as u64);
@@ -203,16 +203,16 @@ fn tree(
         .settings
         .devices
         .iter()
-        .filter_map(|given| {
-            let device = &given.device;
+        .filter_map(|assigned| {
+            let device = &assigned.device;
             Some(VirtioDevice {
                 registers: registers(device)?,
                 source: device.source,
             })
         })
-        .chain(vm.settings.made.iter().map(|made| VirtioDevice {
-            registers: made.registers,
-            source: made.source,
+        .chain(vm.settings.emulated.iter().map(|emulated| VirtioDevice {
+            registers: emulated.registers,
+            source: emulated.source,
         }))
         .collect();
     guest_tree::build(&GuestDescription {

@@ -2,9 +2,9 @@
 
 pub mod allocation;
 pub mod awaited;
+pub mod board_interrupts;
 pub mod costs;
 pub mod devices;
-pub mod due;
 pub mod groups;
 pub mod harts;
 pub mod interrupt_port;
@@ -13,10 +13,10 @@ pub mod loader;
 pub mod monitor;
 pub mod pages;
 pub mod policy;
+pub mod poll_schedule;
 pub mod reclaim;
 pub mod running;
 pub mod scheduling;
-pub mod served;
 pub mod sharing;
 pub mod slots;
 pub mod sources;
@@ -41,10 +41,10 @@ use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::pool::PagePool;
 use crate::system::awaited::Awaited;
+use crate::system::board_interrupts::{Receivers, ServedDevice, by_client, by_source};
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
 use crate::system::harts::Hart;
-use crate::system::served::{Receivers, Served, by_client, by_source};
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -56,18 +56,18 @@ pub struct Hypervisor {
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
-    /// What the hypervisor costs in addition.
+    /// Costs of the hypervisor's work beside the guests.
     pub costs: Costs,
-    /// When cached translations are dropped: a place in [`TlbPurge::ALL`].
+    /// Method of dropping cached translations: an index of [`TlbPurge::ALL`].
     translations: AtomicUsize,
-    /// What happens when a vCPU spins: a place in [`SpinMethod::ALL`].
+    /// Method for spinning vCPUs: an index of [`SpinMethod::ALL`].
     spin: AtomicUsize,
-    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    /// Set if interrupts of waiting vCPUs interrupt the hypervisor (hgeie); otherwise they are found by polling.
     host_interrupts: AtomicBool,
     /// The harts that wait with nothing to do, a bit each.
     resting: AtomicU64,
-    /// When the devices' wires are next looked at.
-    next_look: AtomicU64,
+    /// Time of the next poll of the devices' interrupt lines.
+    next_poll: AtomicU64,
     /// A report that is asked for.
     pub report: Awaited,
     pub scheduler: Groups,
@@ -75,10 +75,10 @@ pub struct Hypervisor {
     /// The host's memory: who has what of it.
     pub pages: Mutex<PagePool, { place::FRAMES }>,
     pub aplic: AplicDriver,
-    /// Which harts take interrupts of the board.
+    /// Harts that take interrupts of the board.
     pub attendants: Attendants,
     /// By their sources at the board's APLIC: the devices that the hypervisor serves.
-    pub served: Vec<Option<Served>>,
+    pub served: Vec<Option<ServedDevice>>,
     /// By source: the vCPU that receives what the board sends to the hypervisor.
     pub receivers: Receivers,
     /// The disks that VMs share.
@@ -89,18 +89,18 @@ pub struct Hypervisor {
     pub shared: Vec<(VmId, DeviceNumber)>,
     /// The counters that guests are offered.
     pub counters: Offer,
-    /// What happens when the last VM that runs ends.
+    /// Action when the last running VM ends.
     pub when_idle: WhenIdle,
-    /// How cached translations are dropped when a vCPU comes to a hart.
+    /// Way of dropping cached translations when a vCPU comes to a hart.
     pub purging: Purging,
-    /// What fences drop that guests ask for on other vCPUs.
+    /// Extent of the fences that guests ask for on other vCPUs.
     pub remote_fences: RemoteFences,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
 
-/// How often the devices' wires are looked at.
-const LOOKS_A_SECOND: u64 = 20;
+/// Rate at which the devices' interrupt lines are polled.
+const POLLS_PER_SECOND: u64 = 20;
 
 static SYSTEM: Once<Hypervisor> = Once::new();
 
@@ -160,20 +160,20 @@ impl Hypervisor {
             remote_fences: RemoteFences::Precise,
             costs: Costs::default(),
             resting: AtomicU64::new(0),
-            next_look: AtomicU64::new(0),
+            next_poll: AtomicU64::new(0),
             report: Awaited::default(),
             when_idle,
             started,
         }
     }
 
-    /// The same system, whose hypervisor costs this in addition.
+    /// Adds costs of the hypervisor's work.
     #[must_use]
     pub fn with_costs(self, costs: Costs) -> Self {
         Self { costs, ..self }
     }
 
-    /// The same system, which drops cached translations so.
+    /// Sets the method of dropping cached translations.
     #[must_use]
     pub fn with_translations(
         self,
@@ -189,7 +189,7 @@ impl Hypervisor {
         }
     }
 
-    /// When cached translations of a vCPU are dropped.
+    /// Method of dropping a vCPU's cached translations.
     #[must_use]
     pub fn translations(&self) -> TlbPurge {
         let place = self.translations.load(Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl Hypervisor {
             .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
-    /// What happens when a vCPU spins.
+    /// Method for spinning vCPUs.
     #[must_use]
     pub fn spin(&self) -> SpinMethod {
         let place = self.spin.load(Ordering::Relaxed);
@@ -215,13 +215,13 @@ impl Hypervisor {
             .unwrap_or(SpinMethod::None)
     }
 
-    /// The same as the scheduler is told it, or was when it was made.
+    /// Notes the method that the scheduler was told, or was made with.
     pub fn note_spin(&self, method: SpinMethod) {
         let place = SpinMethod::ALL.iter().position(|known| *known == method);
         self.spin.store(place.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
+    /// Returns true if a waiting vCPU's interrupt interrupts the hypervisor.
     #[must_use]
     pub fn host_interrupts(&self) -> bool {
         self.host_interrupts.load(Ordering::Acquire)
@@ -232,21 +232,21 @@ impl Hypervisor {
         self.host_interrupts.store(on, Ordering::SeqCst);
     }
 
-    /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
+    /// Longest time, in ticks of the timebase, that a missed edge or a missing bit of hgeip may go unnoticed.
     #[must_use]
-    pub fn look_interval(&self) -> u64 {
-        u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND
+    pub fn poll_interval(&self) -> u64 {
+        u64::from(self.board.timebase_hertz) / POLLS_PER_SECOND
     }
 
-    /// Whether it is time to look at the devices' wires, and the caller is the one that does it.
-    fn begins_look(&self, time: u64) -> bool {
-        let next = self.next_look.load(Ordering::Relaxed);
+    /// Claims the next poll of the devices' interrupt lines: true if it is due and the caller is first.
+    fn claim_poll(&self, time: u64) -> bool {
+        let next = self.next_poll.load(Ordering::Relaxed);
         time >= next
             && self
-                .next_look
+                .next_poll
                 .compare_exchange(
                     next,
-                    time + self.look_interval(),
+                    time + self.poll_interval(),
                     Ordering::Relaxed,
                     Ordering::Relaxed,
                 )
@@ -309,7 +309,7 @@ impl Hypervisor {
         self.resting.fetch_and(!own, Ordering::Relaxed);
     }
 
-    /// Whether another hart than `hart` seems to wait with nothing to do: a hint, which may be late.
+    /// Returns true if another hart than `hart` seems idle: a hint, which may be stale.
     #[must_use]
     pub fn others_rest(&self, hart: &Hart) -> bool {
         let own = HartSet::only(hart.index).bits();
@@ -328,9 +328,9 @@ impl Hypervisor {
         let own = harts::current();
         for hart in kicks.harts().iter() {
             if hart == own.index {
-                own.ask.store(true, Ordering::Relaxed);
+                own.must_reschedule.store(true, Ordering::Relaxed);
             } else {
-                self.hart(hart).tell();
+                self.hart(hart).request_reschedule();
             }
         }
     }
@@ -343,9 +343,9 @@ pub fn now() -> Ticks {
 }
 
 /// Tells the scheduler that an interrupt for `vcpu`, which waits, has interrupted the hypervisor.
-pub fn hear(system: &Hypervisor, vcpu: VcpuNumber) {
+pub fn interrupt_waiter(system: &Hypervisor, vcpu: VcpuNumber) {
     let now = now();
-    system.tell(vcpu, |scheduler, vcpu| {
+    system.notify_scheduler(vcpu, |scheduler, vcpu| {
         scheduler.interrupt_waiter(vcpu, now)
     });
 }
@@ -353,5 +353,5 @@ pub fn hear(system: &Hypervisor, vcpu: VcpuNumber) {
 /// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
 pub fn wake(system: &Hypervisor, vcpu: VcpuNumber) {
     let now = now();
-    system.tell(vcpu, |scheduler, vcpu| scheduler.wake(vcpu, now));
+    system.notify_scheduler(vcpu, |scheduler, vcpu| scheduler.wake(vcpu, now));
 }

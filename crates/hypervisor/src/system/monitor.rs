@@ -23,7 +23,7 @@ pub fn ask(system: &Hypervisor, own: &Hart) {
     let harts: HartSet = system.harts.iter().map(|hart| hart.index).collect();
     system.report.add(harts);
     for hart in system.harts.iter().filter(|hart| hart.index != own.index) {
-        hart.tell();
+        hart.request_reschedule();
     }
 }
 
@@ -62,15 +62,15 @@ impl Write for Lines {
     }
 }
 
-/// What there is to say of the VMs. Their locks are free again when the console's is taken.
+/// Records of all VMs. The VMs' locks are free again when the console's is taken.
 fn records(system: &Hypervisor) -> Vec<VmRecord> {
     let record = |vm: &Vm| {
-        let life = vm.life.lock();
+        let life = vm.life_cycle.lock();
         VmRecord {
             vm: vm.number(),
             name: vm.settings.name,
             state: life.state(),
-            reason: life.reason(),
+            stop_reason: life.stop_reason(),
             restarts: life.restarts(),
         }
     };

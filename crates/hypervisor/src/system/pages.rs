@@ -10,7 +10,7 @@ use crate::memory::gstage::TableMemory;
 use crate::memory::owned::OwnedRegion;
 use crate::memory::reclaim::Reclaim;
 use crate::memory::tables::{FrameSource, PhysicalTables};
-use crate::memory::touched::Store;
+use crate::memory::touched::PageStore;
 use crate::system::devices::VmContext;
 use crate::system::harts;
 use crate::system::{Hypervisor, system};
@@ -27,13 +27,13 @@ impl FrameSource for PagesOf {
     }
 }
 
-impl Store for PagesOf {
-    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
+impl PageStore for PagesOf {
+    fn with_tables<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
         // SAFETY: a VM's table, which was made when the system was assembled and has grown in `change`.
         with(&unsafe { PhysicalTables::standing() })
     }
 
-    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+    fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
         // Before the system stands nobody touches a guest's memory.
         if system().is_none() {
             // SAFETY: as for `look`.
@@ -67,12 +67,12 @@ impl Store for PagesOf {
 pub fn begin_anew(vm: &Vm) {
     if vm.memory.comes_on_touch() {
         // Whoever serves its devices reaches its memory under this lock.
-        let _chips = vm.chips.lock();
+        let _devices = vm.trapped_devices.lock();
         give_all_back(vm, &mut vm.reclaim.lock());
     }
 }
 
-/// Those that the guest was giving back are among them.
+/// Gives all pages of the guest back, including those in `reclaim`.
 fn give_all_back(vm: &Vm, reclaim: &mut Reclaim) {
     reclaim.clear();
     vm.memory.give_back();
@@ -81,15 +81,15 @@ fn give_all_back(vm: &Vm, reclaim: &mut Reclaim) {
 /// A VM has stopped for good, unless it has been started again meanwhile: its pages go.
 pub fn end(system: &Hypervisor, vm: &Vm) {
     if vm.memory.comes_on_touch() {
-        let mut chips = vm.chips.lock();
+        let mut trapped = vm.trapped_devices.lock();
         let mut reclaim = vm.reclaim.lock();
         // Nobody starts it under this lock.
-        let life = vm.life.lock();
+        let life = vm.life_cycle.lock();
         if life.state() != VmState::Stopped {
             vm.reclaim_pending.store(false, Ordering::Relaxed);
             return;
         }
-        let quiet = chips.are_quiescent(&VmContext::new(system, vm));
+        let quiet = trapped.are_quiescent(&VmContext::new(system, vm));
         if quiet {
             give_all_back(vm, &mut reclaim);
         }
@@ -97,7 +97,7 @@ pub fn end(system: &Hypervisor, vm: &Vm) {
     }
 }
 
-/// The same, where a device that VMs share was still at work for this one when it stopped, and may not be any more.
+/// Gives the pages back if that was pending: a shared device was still at work for the VM when it stopped, and may not be any more.
 #[inline]
 pub fn end_if_pending(system: &Hypervisor, vm: &Vm) {
     if vm.reclaim_pending.load(Ordering::Relaxed) {

@@ -12,12 +12,16 @@ use crate::vm::Vm;
 struct Around<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
-    chips: &'a TrappedDevices,
+    trapped: &'a TrappedDevices,
 }
 
 /// Goes on giving back what the guest has given, for a bounded time, in the time of a vCPU of its own.
-pub fn step(system: &Hypervisor, vm: &Vm, chips: &TrappedDevices) -> Step {
-    let around = Around { system, vm, chips };
+pub fn step(system: &Hypervisor, vm: &Vm, trapped: &TrappedDevices) -> Step {
+    let around = Around {
+        system,
+        vm,
+        trapped,
+    };
     vm.note_pages_go();
     vm.reclaim.lock().step(&around)
 }
@@ -29,7 +33,7 @@ impl Port for Around<'_> {
 
     fn in_use(&self, tell: &mut dyn FnMut(HostRegion)) {
         let context = VmContext::new(self.system, self.vm);
-        self.chips.for_each_in_flight(&context, tell);
+        self.trapped.for_each_in_flight(&context, tell);
         for vcpu in self.system.vcpus_of(self.vm.id) {
             let word = *vcpu.word.lock();
             for place in word.into_iter().flat_map(|word| vcpu.words(word)) {
@@ -61,7 +65,7 @@ impl Port for Around<'_> {
 
     fn forget(&self, frames: &[HostPhysical]) {
         // The operator's hart may be writing what it had looked up before.
-        drop(self.vm.told.lock());
+        drop(self.vm.reported_allocation.lock());
         // A vCPU may have begun to wait for a word behind the look above: nobody changes it there any more.
         for vcpu in self.system.vcpus_of(self.vm.id) {
             let mut word = vcpu.word.lock();

@@ -1,4 +1,4 @@
-//! Which generation of a VM's G-stage table a hart uses, for those who want to know that nobody uses an older one.
+//! Generation of a VM's G-stage table that each hart uses.
 //!
 //! A guest's store to the page of an interrupt file goes where the table sent it when the store was made, and may still be on
 //! its way when the hart has left the guest. Whoever finds that no hart uses an older table looks into the file for the
@@ -12,7 +12,7 @@ use crate::hart;
 /// 1 + the VM's number in the upper 16 bits, the generation in the others; 0 where no guest runs.
 const VM_SHIFT: u32 = 48;
 
-/// What one hart declares. Only the hart itself changes it.
+/// Declaration of one hart. Only the hart itself changes it.
 #[derive(Debug, Default)]
 pub struct Running(AtomicU64);
 
@@ -29,7 +29,7 @@ impl Running {
         self.declare(0);
     }
 
-    /// Whether a guest of VM `vm` runs here, or has just left.
+    /// Returns true if a guest of VM `vm` runs here, or has just left.
     #[must_use]
     pub fn is_of(&self, vm: u16) -> bool {
         self.0.load(Ordering::Relaxed) >> VM_SHIFT == u64::from(vm) + 1
@@ -44,7 +44,7 @@ impl Running {
         self.0.store(value, Ordering::Release);
     }
 
-    /// True where this hart may still use a translation of VM `vm` older than `generation`.
+    /// Returns true if this hart may still use a translation of VM `vm` older than `generation`.
     #[must_use]
     pub fn may_use_older(&self, vm: u16, generation: u64) -> bool {
         let value = self.0.load(Ordering::SeqCst);
@@ -58,7 +58,7 @@ mod tests {
     use crate::hart::fences_behind_devices;
 
     #[test]
-    fn a_hart_uses_the_generation_that_it_has_declared_and_none_after_it_has_left() {
+    fn harts_use_only_their_declared_generation() {
         let running = Running::default();
         assert!(!running.may_use_older(0, u64::MAX));
         running.set(3, 7);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guests_stores_to_devices_come_before_the_next_declaration() {
+    fn device_stores_precede_the_next_declaration() {
         let running = Running::default();
         let fences = || fences_behind_devices();
         let before = fences();

@@ -1,4 +1,4 @@
-//! What the hypervisor asks of the scheduler, whichever group of harts has the answer, and what follows for harts.
+//! Hypervisor's side of the scheduler: each call finds the group of harts that answers, and carries out what follows for harts.
 
 use core::sync::atomic::Ordering;
 
@@ -47,14 +47,18 @@ impl Access for Hypervisor {
 }
 
 impl Hypervisor {
-    /// Does something with the scheduler of a hart.
+    /// Passes the group of a hart to `what`.
     #[inline]
     pub fn with_hart<R>(&self, hart: HartId, what: impl FnOnce(&mut Group) -> R) -> R {
         self.with(self.scheduler.group_of(hart), what)
     }
 
-    /// Tells the scheduler something of a vCPU, and interrupts the harts that it names.
-    pub fn tell(&self, vcpu: VcpuNumber, what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks) {
+    /// Reports an event of a vCPU to the scheduler, and interrupts the harts that the scheduler names.
+    pub fn notify_scheduler(
+        &self,
+        vcpu: VcpuNumber,
+        what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks,
+    ) {
         let kicks = self.with_vcpu(vcpu, |group, vcpu| what(group.scheduler_mut(), vcpu));
         self.kick(kicks.unwrap_or_default());
     }

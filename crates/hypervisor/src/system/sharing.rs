@@ -4,28 +4,28 @@ use crate::devices::virtio::backend::disk::DiskNumber;
 use crate::devices::virtio::backend::switch::SwitchNumber;
 use crate::devices::virtio::client::Clients;
 use crate::system::Hypervisor;
+use crate::system::board_interrupts::ServedDevice;
 use crate::system::devices::VmContext;
 use crate::system::harts::Hart;
 use crate::system::pages;
-use crate::system::served::Served;
 use crate::system::slots::TheBoard;
 
 /// A device that the hypervisor serves has interrupted it. False where there is none at this source.
 pub fn serve(system: &Hypervisor, source: u32) -> bool {
     let (vm, device) = match system.served.get(source as usize).copied().flatten() {
-        Some(Served::Mediated(vm, device)) => (vm, device),
-        Some(Served::Disk(disk)) => {
+        Some(ServedDevice::Mediated(vm, device)) => (vm, device),
+        Some(ServedDevice::Disk(disk)) => {
             serve_disk(system, disk);
             return true;
         }
-        Some(Served::Uplink(switch)) => {
+        Some(ServedDevice::Uplink(switch)) => {
             serve_uplink(system, switch);
             return true;
         }
         None => return false,
     };
     let vm = system.vm(vm);
-    vm.chips
+    vm.trapped_devices
         .lock()
         .poll_device(device, &VmContext::new(system, vm));
     true
@@ -33,14 +33,14 @@ pub fn serve(system: &Hypervisor, source: u32) -> bool {
 
 /// Looks at the devices whose time has come on `hart`, which runs this. False where it has not.
 pub fn serve_due(system: &Hypervisor, hart: &Hart, time: u64) -> bool {
-    let Some(devices) = hart.due.take(time) else {
+    let Some(devices) = hart.poll_schedule.take(time) else {
         return false;
     };
     for source in devices {
-        if let Some(Some(Served::Mediated(vm, device))) = system.served.get(source as usize) {
+        if let Some(Some(ServedDevice::Mediated(vm, device))) = system.served.get(source as usize) {
             let vm = system.vm(*vm);
             let context = VmContext::new(system, vm);
-            vm.chips.lock().timer_expired(*device, &context);
+            vm.trapped_devices.lock().timer_expired(*device, &context);
         }
     }
     true
@@ -49,34 +49,34 @@ pub fn serve_due(system: &Hypervisor, hart: &Hart, time: u64) -> bool {
 #[inline(never)]
 fn serve_disk(system: &Hypervisor, disk: DiskNumber) {
     if let Some(disk) = system.disks.get(disk.0) {
-        let told = disk.lock().serve(&TheBoard(Some(&system.aplic)));
-        look_at_shared(system, told);
+        let clients = disk.lock().serve(&TheBoard(Some(&system.aplic)));
+        poll_clients(system, clients);
     }
 }
 
 #[inline(never)]
 fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
     if let Some(switch) = system.switches.get(switch.0) {
-        let told = switch.serve_uplink(&TheBoard(Some(&system.aplic)));
-        look_at_shared(system, told);
+        let clients = switch.serve_uplink(&TheBoard(Some(&system.aplic)));
+        poll_clients(system, clients);
     }
 }
 
 /// Devices that share something with others look at what there is for them.
 #[inline(never)]
-pub fn look_at_shared(system: &Hypervisor, told: Clients) {
-    for client in told.iter() {
+pub fn poll_clients(system: &Hypervisor, clients: Clients) {
+    for client in clients.iter() {
         if let Some((vm, device)) = system.shared.get(client.index()).copied() {
             let vm = system.vm(vm);
             let context = VmContext::new(system, vm);
-            vm.chips.lock().poll_device(device, &context);
+            vm.trapped_devices.lock().poll_device(device, &context);
             pages::end_if_pending(system, vm);
         }
     }
 }
 
 /// The board's devices that VMs share are asked whether they have done anything, as an interrupt of theirs can have been missed.
-pub fn look_after_shared(system: &Hypervisor) {
+pub fn poll_shared(system: &Hypervisor) {
     for number in 0..system.disks.len() {
         serve_disk(system, DiskNumber(number));
     }

@@ -10,7 +10,7 @@ use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
 
-/// Which kind of device a slot holds; 0 where it holds none.
+/// Offset of the kind of device that a slot holds; 0 for none.
 const DEVICE_ID: u64 = 0x008;
 /// A word of the features that the device offers, and which word that is.
 const DEVICE_FEATURES: u64 = 0x010;
@@ -29,7 +29,7 @@ pub fn reset_device(device: BoardDevice) -> bool {
     load(device, STATUS) == 0
 }
 
-/// True if the driver of this device is to use the addresses that the platform gives to memory for devices. Only then may these
+/// Returns true if the driver of this device is to use the addresses that the platform gives to memory for devices. Only then may these
 /// differ from the guest's. A slot without a device reaches no memory.
 pub fn takes_platform_addresses(device: BoardDevice) -> bool {
     if load(device, DEVICE_ID) == 0 {

@@ -1,12 +1,12 @@
-//! Which hart takes which interrupt of the board, and those that were missed.
+//! Assignment of the board's interrupts to harts, and recovery of missed ones.
 
 use crate::devices::aplic::board::Target;
 use crate::interrupts;
 use crate::system::Hypervisor;
+use crate::system::board_interrupts::ServedDevice;
 use crate::system::devices;
 use crate::system::harts::identity;
 use crate::system::interrupt_port::InterruptPort;
-use crate::system::served::Served;
 use crate::system::sharing;
 
 /// Makes the harts take interrupts of the board as the VMs' allocations want it now.
@@ -21,7 +21,7 @@ pub fn reassign(system: &Hypervisor) {
             .settings
             .devices
             .iter()
-            .filter(|device| device.is_simulated())
+            .filter(|device| device.is_mediated())
         {
             let source = device.device.source;
             let target = Target::hypervisor(index, identity::DEVICE + source);
@@ -31,7 +31,7 @@ pub fn reassign(system: &Hypervisor) {
     let hart = system.attendants.of_board().map(|hart| system.hart(hart));
     let index = hart.map_or(0, |hart| hart.board.imsic_index);
     for (source, served) in (0..).zip(&system.served) {
-        if let Some(Served::Disk(_) | Served::Uplink(_)) = served {
+        if let Some(ServedDevice::Disk(_) | ServedDevice::Uplink(_)) = served {
             let target = Target::hypervisor(index, identity::DEVICE + source);
             system.aplic.take(source, target);
         }
@@ -46,11 +46,11 @@ pub fn reassign(system: &Hypervisor) {
 }
 
 /// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
-pub fn look_after_devices(system: &Hypervisor, time: u64) {
-    if system.begins_look(time) {
+pub fn poll_devices(system: &Hypervisor, time: u64) {
+    if system.claim_poll(time) {
         for vm in &system.vms {
             devices::recover_missed_edges(system, vm);
         }
-        sharing::look_after_shared(system);
+        sharing::poll_shared(system);
     }
 }

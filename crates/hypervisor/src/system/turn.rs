@@ -11,7 +11,7 @@ use crate::lock::{Mutex, MutexGuard, order};
 
 /// After so many looks in vain a hart claims the next turn: about as long as others hold the lock once.
 const PATIENCE: u32 = 64;
-/// So many looks long a hart lets the one go first that has claimed the next turn.
+/// Number of polls for which a hart respects another hart's claim of the next turn.
 const RESPECT: u32 = 1024;
 
 /// A value that one hart has at a time.
@@ -43,7 +43,7 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
         self.wait()
     }
 
-    /// The same for the second of two locks of one row, which are waited for in the order of their numbers.
+    /// Locks the second of two locks of one row, which are waited for in the order of their numbers.
     pub fn lock_behind(&self) -> MutexGuard<'_, T, PLACE> {
         self.wait()
     }
@@ -83,10 +83,10 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
     }
 }
 
-/// Who waits for the lock.
+/// Waiter for the lock.
 #[derive(Debug)]
 struct Waiter {
-    /// Not 0, and no other waiter's.
+    /// Number that no other waiter has; not 0.
     name: usize,
     looks: u32,
     /// The claim that it respects, and for how many looks it has.
@@ -103,7 +103,7 @@ impl Waiter {
     }
 }
 
-/// Whose turn is next, where somebody has claimed that: a waiter's name, or 0.
+/// Waiter that has claimed the next turn: its name, or 0.
 #[derive(Debug)]
 struct Turn(AtomicUsize);
 
@@ -117,7 +117,7 @@ impl Turn {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether `waiter` may take the lock, if it is free.
+    /// Returns true if `waiter` may take the lock once it is free.
     fn lets(&self, waiter: &Waiter) -> bool {
         let claimed = self.0.load(Ordering::Relaxed);
         claimed == 0 || claimed == waiter.name
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_whose_hart_does_not_run_is_respected_for_a_while_only() {
+    fn claim_of_a_stopped_hart_expires() {
         let turn = Turn::new();
         let [mut asleep, mut other] = [Waiter::new(1), Waiter::new(2)];
         for _ in 0..PATIENCE {

@@ -1,4 +1,4 @@
-//! Where a hart's cycles go: to a guest, to the handling of an exit, to scheduling, or to idling.
+//! Accounts of a hart's cycles: guest, handling of exits, scheduling, idling.
 //!
 //! Each account is charged with the cycles since the last charge, whatever it was, so that the accounts of a hart add up
 //! to the cycles since it started, to the cycle.
@@ -13,10 +13,10 @@ use scheduler::VmId;
 
 use crate::hart;
 
-/// Whether anything is counted. Without it, the hypervisor is what the monitor's own cost is measured against.
+/// Set if anything is counted. A build without counting is the baseline for the monitor's own cost.
 const MONITORED: bool = !cfg!(feature = "unmonitored");
 
-/// How often a reader looks again while the hart writes. A charge takes some ten instructions, so that a few times do.
+/// Tries of a reader while the hart writes. A charge takes some ten instructions, so that a few tries do.
 const LOOKS: u32 = 16;
 
 /// A quantity that one hart alone adds to.
@@ -58,13 +58,13 @@ pub struct Accounts {
     idle: Counter,
     scheduling: Counter,
     work: Vec<Work>,
-    /// Where what concerns no VM of the system would go: every VM has its place in `work`, and looking for it cannot panic.
+    /// Account for VMs that the system does not have: every VM has its place in `work`, and looking for it cannot panic.
     spare: Work,
     /// Cycles of what is not yet charged that another account has been charged with already.
     booked: Counter,
 }
 
-/// What a hart has done for one VM; what every exit writes to stands together.
+/// Work of a hart for one VM. The fields that every exit writes stand together.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Work {
@@ -120,7 +120,7 @@ pub fn clock() -> u64 {
     if MONITORED { hart::cycles() } else { 0 }
 }
 
-/// Where a hart writes down what it does for one VM: looked up once for as long as a vCPU has the hart.
+/// Account of a hart for one VM: looked up once for as long as a vCPU has the hart.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuTime<'a> {
     hart: &'a Accounts,
@@ -233,7 +233,7 @@ impl Accounts {
         self.charged_to.set(now);
     }
 
-    /// Where to write what concerns `vm`.
+    /// Account for `vm`.
     #[inline]
     #[must_use]
     pub fn of(&self, vm: VmId) -> CpuTime<'_> {
@@ -281,18 +281,18 @@ impl Accounts {
     /// it can be read, because it changes vCPUs all the time, each account is as it was at some moment of the last look, and the cycles are their sum.
     #[must_use]
     pub fn read(&self) -> (HartCounters, Vec<WorkCounters>) {
-        let mut read = self.look();
+        let mut read = self.read_once();
         for _ in 0..LOOKS {
             if adds_up(&read) {
                 return read;
             }
-            read = self.look();
+            read = self.read_once();
         }
         read.0.elapsed = sum(&read);
         read
     }
 
-    fn look(&self) -> (HartCounters, Vec<WorkCounters>) {
+    fn read_once(&self) -> (HartCounters, Vec<WorkCounters>) {
         let work = self.work.iter().map(Work::read).collect();
         let (charged_to, started) = (self.charged_to.get(), self.started.get());
         let own = HartCounters {
@@ -309,12 +309,12 @@ impl Accounts {
     }
 }
 
-/// Whether every cycle is on one account.
+/// Returns true if every cycle is on one account.
 fn adds_up(read: &(HartCounters, Vec<WorkCounters>)) -> bool {
     sum(read) == read.0.elapsed
 }
 
-/// What is on all accounts.
+/// Sum of all accounts.
 fn sum((own, work): &(HartCounters, Vec<WorkCounters>)) -> Cycles {
     let mut sum = own.idle.0.wrapping_add(own.scheduling.0);
     for counters in work {
@@ -335,7 +335,7 @@ mod tests {
     use crate::hart::csr::{self, number};
 
     #[test]
-    fn loading_is_the_hypervisors_work_and_no_exit() {
+    fn loading_counts_as_work_without_exits() {
         let accounts = Accounts::new(1);
         let at = |cycles: u64| {
             // SAFETY: the register is the stand-in's.
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_that_do_not_add_up_are_read_all_the_same() {
+    fn inconsistent_accounts_are_still_read() {
         let accounts = Accounts::new(2);
         accounts.started.set(100);
         accounts.idle.set(40);

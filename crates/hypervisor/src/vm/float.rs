@@ -12,7 +12,7 @@ use scheduler::{HartId, VcpuNumber};
 use crate::hart::context::{FloatContext, GuestContext};
 use crate::hart::csr::{self, exception, number, status};
 
-/// So many stays on a hart in a row without a change of the registers, and the next one begins without them.
+/// Number of stays in a row without a change of the registers, after which stays begin without them.
 const PATIENCE: u8 = 8;
 
 /// Illegal instructions in hedeleg.
@@ -27,14 +27,14 @@ pub struct Float {
     on: Option<HartId>,
 }
 
-/// How many stays it is since a vCPU changed its floating-point registers.
+/// Number of stays since a vCPU changed its floating-point registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Habit {
     idle: u8,
 }
 
 impl Habit {
-    /// Whether a stay begins with the registers in place.
+    /// Returns true if the registers are loaded at the beginning of a stay.
     const fn expects_use(self) -> bool {
         self.idle < PATIENCE
     }
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_does_without_for_long_begins_without() {
+    fn long_unused_registers_start_unloaded() {
         let mut habit = Habit::default();
         assert!(habit.expects_use(), "nothing is known yet");
         for _ in 1..PATIENCE {

@@ -1,7 +1,6 @@
-//! A virtual machine: its memory, its chips, and what is known of it.
+//! A virtual machine: its memory, its devices, and what is known of it.
 
 pub mod accounts;
-pub mod change;
 pub mod float;
 pub mod guest_tree;
 pub mod hardware;
@@ -9,9 +8,10 @@ pub mod image;
 pub mod lifecycle;
 pub mod loading;
 pub mod rate_limit;
+pub mod reported_allocation;
 pub mod seed;
 pub mod shadow;
-pub mod told;
+pub mod switch_cost;
 pub mod vcpu;
 pub mod word;
 
@@ -39,34 +39,34 @@ use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
-use crate::vm::hardware::{Given, Made};
-use crate::vm::lifecycle::life::Life;
+use crate::vm::hardware::{AssignedDevice, EmulatedDevice};
+use crate::vm::lifecycle::life::LifeCycle;
 use crate::vm::loading::Loading;
 use crate::vm::rate_limit::RateLimit;
-use crate::vm::told::Told;
+use crate::vm::reported_allocation::ReportedAllocation;
 use crate::vm::vcpu::SupervisorState;
 
-/// What the system's description says of a VM, checked against the board.
+/// Settings of a VM by the system's description, checked against the board.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub name: VmName,
     pub kernel: &'static [u8],
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
-    pub devices: Vec<Given>,
+    pub devices: Vec<AssignedDevice>,
     /// The devices by which it shares something with other VMs.
-    pub made: Vec<Made>,
-    /// What answers at which guest-physical address.
+    pub emulated: Vec<EmulatedDevice>,
+    /// Devices by guest-physical address.
     pub bus: Bus,
     pub autostart: bool,
     pub on_failure: OnFailure,
-    /// How many harts are its own; none where it shares.
+    /// Number of harts of its own; none if it shares.
     pub dedicated: Option<u32>,
-    /// What its guest is not told of.
+    /// Features that are hidden from its guest.
     pub hidden: Hidden,
     /// By which tables its guest is translated.
     pub translation: VmTranslation,
-    /// When its pause loops exit, as far as it or its system says.
+    /// Exits of its pause loops, as far as it or its system sets them.
     pub pause_loops: PauseLoops,
 }
 
@@ -85,30 +85,30 @@ pub struct Vm {
     /// hgatp without a VMID.
     table_register: u64,
     generation: AtomicU64,
-    /// Which pages of the table have changed under which generation.
+    /// Pages of the table that have changed, with their generations.
     pub table_changes: Changes<MAX_VCPUS_PER_VM>,
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     /// Its trapped devices.
-    pub chips: Mutex<TrappedDevices, { place::CHIPS }>,
-    /// What was typed and waits for the UART or the debug console to take it.
+    pub trapped_devices: Mutex<TrappedDevices, { place::TRAPPED_DEVICES }>,
+    /// Typed bytes that neither the UART nor the debug console has taken yet.
     typed: Mutex<VecDeque<u8>, { place::TYPED }>,
-    /// What may happen to it, and has: see `vm::lifecycle`.
-    pub life: Mutex<Life, { place::LIFE }>,
-    /// How far it is loaded; locked by the hart that loads it.
+    /// State of its life cycle: see `vm::lifecycle`.
+    pub life_cycle: Mutex<LifeCycle, { place::LIFE_CYCLE }>,
+    /// Progress of its loading; locked by the hart that loads it.
     pub loading: Mutex<Loading, { place::LOADING }>,
     heartbeat: AtomicU64,
-    /// Whether it has stopped and its pages could not go yet.
+    /// Set while it has stopped and its pages could not be reclaimed yet.
     pub reclaim_pending: AtomicBool,
-    /// Whether its guest has begun to give pages back since the VM was made.
+    /// Set once its guest has given pages back.
     gives_pages: AtomicBool,
     /// The pages that its guest is giving back.
     pub reclaim: Mutex<Reclaim, { place::RECLAIM }>,
-    /// What its guest is told of its allocation.
-    pub told: Mutex<Told, { place::TOLD }>,
-    /// When its pause loops exit.
+    /// Allocation as its guest reads it.
+    pub reported_allocation: Mutex<ReportedAllocation, { place::REPORTED_ALLOCATION }>,
+    /// Exits of its pause loops.
     pub pauses: PauseTerms,
-    /// How often a line of the guest's report is printed.
+    /// Limit on the printed lines of the guest's report.
     reports: RateLimit,
 }
 
@@ -125,12 +125,12 @@ impl Vm {
         vcpus: Range<usize>,
         memory: GuestMemory,
         table: SharedTable,
-        chips: TrappedDevices,
+        trapped_devices: TrappedDevices,
         board: &Board,
     ) -> Self {
         let table_register = table.lock().hgatp(0);
-        let life = Life::new(vcpus.len(), settings.on_failure);
-        let told = Mutex::new(Told::new(settings.dedicated));
+        let life_cycle = LifeCycle::new(vcpus.len(), settings.on_failure);
+        let reported_allocation = Mutex::new(ReportedAllocation::new(settings.dedicated));
         let loops = settings.pause_loops;
         let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_max);
         let reclaim = match memory.comes_on_touch() {
@@ -148,15 +148,15 @@ impl Vm {
             generation: AtomicU64::new(1),
             table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),
-            chips: Mutex::new(chips),
+            trapped_devices: Mutex::new(trapped_devices),
             typed: Mutex::new(VecDeque::with_capacity(INPUT_LIMIT)),
-            life: Mutex::new(life),
+            life_cycle: Mutex::new(life_cycle),
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             reclaim_pending: AtomicBool::new(false),
             gives_pages: AtomicBool::new(false),
             reclaim: Mutex::new(reclaim),
-            told,
+            reported_allocation,
             reports: RateLimit::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
     }
@@ -174,7 +174,7 @@ impl Vm {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// What the G-stage table translates an address to.
+    /// Translates an address by the G-stage table.
     #[must_use]
     pub fn translate(&self, at: GuestPhysical) -> Option<Translation> {
         let table = self.table.lock();
@@ -207,7 +207,7 @@ impl Vm {
         self.gives_pages.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a page that comes to the table may have had another frame before, which a hart may keep in mind until the table's generation has grown.
+    /// Returns true if a page that is mapped may have had another frame before. A hart may have that one cached until the table's generation has grown.
     #[must_use]
     pub fn gives_pages(&self) -> bool {
         self.gives_pages.load(Ordering::Relaxed)
@@ -223,7 +223,7 @@ impl Vm {
         generation
     }
 
-    /// What is added to the board's time to give the guest's.
+    /// Offset of the guest's time from the board's, in ticks.
     #[must_use]
     pub fn time_offset(&self) -> u64 {
         self.time_offset.load(Ordering::Relaxed)
@@ -235,7 +235,7 @@ impl Vm {
             .store(0u64.wrapping_sub(hart::time()), Ordering::Relaxed);
     }
 
-    /// When a waiting vCPU's timer interrupt comes, in the board's time.
+    /// Time of a waiting vCPU's timer interrupt, in the board's time.
     #[must_use]
     pub fn host_deadline(&self, state: &SupervisorState) -> u64 {
         if state.enabled & hart::csr::interrupt::STI == 0 || state.deadline == u64::MAX {
@@ -257,7 +257,7 @@ impl Vm {
         }
     }
 
-    /// Says how many of the guest's reports were left out since the last one, if any were.
+    /// Prints how many of the guest's reports were left out since the last one, if any were.
     pub fn say_reports_left_out(&self) {
         self.say_left_out(self.reports.take_refused());
     }
@@ -284,7 +284,7 @@ impl Vm {
         self.typed.lock().clear();
         self.restart_time();
         self.heartbeat(0);
-        self.told.lock().restart();
+        self.reported_allocation.lock().restart();
     }
 
     /// The VM's number in the system's description.
@@ -294,7 +294,7 @@ impl Vm {
         abi::system::VmId(self.id.get() as u8)
     }
 
-    /// How many bytes the guest can send to its console now.
+    /// Bytes that the guest can send to its console now.
     #[must_use]
     pub fn console_room(&self) -> usize {
         console::room(self.number())

@@ -1,4 +1,4 @@
-//! What guests' random-number generators start from.
+//! Seeds of guests' random-number generators.
 //!
 //! Linux credits `rng-seed` as entropy, so that a guest gets one only where the hypervisor has entropy itself: from the board's
 //! device tree, or from the hart's own source. Each guest gets another seed at each start, and none tells anything of
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn no_seed_is_given_twice_and_the_same_board_gives_the_same() {
+    fn seeds_are_unique_and_repeat_per_board() {
         let given: HashSet<_> = (0..4)
             .flat_map(|vm| {
                 let mut seeds = Seeds::new(&[7; LENGTH], vm).unwrap();

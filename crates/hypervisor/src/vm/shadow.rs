@@ -1,16 +1,16 @@
-//! What a vCPU on shadow tables has besides its other registers.
+//! State of a vCPU on shadow tables beside its other registers.
 
 use crate::memory::shadow::ShadowTables;
 
 /// A vCPU's shadow tables, and what they stand for.
 #[derive(Debug)]
 pub struct Shadow {
-    /// What its guest has in satp.
+    /// satp as its guest has set it.
     pub satp: u64,
     pub tables: ShadowTables,
     /// hgatp for the time when satp is Bare, with the tag that it has on the hart where it runs.
     pub own_stage: u64,
-    /// So many of the fences that siblings asked for have been carried out on the tables.
+    /// Number of siblings' fences that have been carried out on the tables.
     pub fenced: u64,
     /// The generation of the G-stage table since which the tables have nothing older.
     pub generation: u64,
@@ -37,7 +37,7 @@ impl Shadow {
         self.generation = 0;
     }
 
-    /// Whether the guest's satp is not Bare, so that the shadow tables translate.
+    /// Returns true if the guest's satp is not Bare, so that the shadow tables translate.
     #[must_use]
     pub fn translates(&self) -> bool {
         self.tables.present().is_some()

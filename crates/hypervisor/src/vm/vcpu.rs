@@ -59,7 +59,7 @@ pub struct SupervisorState {
 }
 
 impl SupervisorState {
-    /// As a hart comes out of reset: no translation, no interrupts, no deadline.
+    /// State of a hart out of reset: no translation, no interrupts, no deadline.
     #[must_use]
     pub fn at_reset() -> Self {
         Self {
@@ -128,7 +128,7 @@ impl SupervisorState {
 pub struct VcpuState {
     pub context: GuestContext,
     pub supervisor: SupervisorState,
-    /// It has left its hart to wait for the word in [`Vcpu::word`].
+    /// Set if it has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
     /// The last poll while it had a hart found it spinning without a trap.
     pub spins_undetected: bool,
@@ -146,15 +146,15 @@ pub struct VcpuState {
     pub known_loop: KnownLoop,
     pub float: Float,
     pub counters: Counters,
-    /// Whether watching its fences has been worth it: beside the beginning of `cached`, since each change of hart needs both, and another
+    /// Backoff of watching its fences: beside the beginning of `cached`, since each change of hart needs both, and another
     /// hart's cache has them.
     pub backoff: Backoff,
-    /// Where its translations may be cached.
+    /// Harts that may cache its translations.
     pub cached: Cached,
 }
 
 impl VcpuState {
-    /// As a hart comes out of reset, at `entry` with `a0` and `a1`.
+    /// State of a hart out of reset, at `entry` with `a0` and `a1`.
     #[must_use]
     pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl VcpuState {
         }
     }
 
-    /// What the guest has in satp; `read` is what vsatp holds, without shadow tables.
+    /// satp as the guest has set it; without shadow tables `read` gives vsatp.
     #[must_use]
     pub fn address_space(&self, read: impl FnOnce() -> u64) -> u64 {
         match &self.shadow {
@@ -198,13 +198,13 @@ pub struct Vcpu {
     in_guest: AtomicU16,
     requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
-    pub asks_at_dispatch: AtomicBool,
+    pub has_dispatch_check: AtomicBool,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
-    /// When it wants to be woken while it waits, in the board's time.
+    /// Deadline of its wait, in the board's time.
     pub deadline: AtomicU64,
     pub interrupts: Mutex<Interrupts, { place::INTERRUPTS }>,
-    /// Where it has left files that may hold messages to it.
+    /// Harts on which it has left files that may hold messages to it.
     pub stale_files: StaleFiles,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>, { place::WORD }>,
@@ -213,7 +213,7 @@ pub struct Vcpu {
     pub registers: Mutex<VcpuState, { place::REGISTERS }>,
     /// The fences that siblings have asked for.
     pub fences: Fenced,
-    /// Where it waits for several words: what they have to be for the wait to go on.
+    /// Conditions of a wait for several words: the wait goes on while they hold.
     pub conditions: WaitConditions,
 }
 
@@ -233,7 +233,7 @@ impl Vcpu {
             vm,
             index,
             registers: Mutex::new(registers),
-            asks_at_dispatch: AtomicBool::new(true),
+            has_dispatch_check: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::with_room(sources)),
             stale_files: StaleFiles::default(),
             word: Mutex::new(None),
@@ -247,7 +247,7 @@ impl Vcpu {
         }
     }
 
-    /// Where the words are that it waits for, the first of which is `word`.
+    /// Addresses of the words that it waits for, the first of which is `word`.
     pub fn words(&self, word: Word) -> impl Iterator<Item = HostPhysical> {
         let others = word
             .is_one_of_several()
@@ -274,7 +274,7 @@ impl Vcpu {
         value.checked_sub(1).and_then(HartId::new)
     }
 
-    /// True while one of the requests `what` has not been taken.
+    /// Returns true while one of the requests `what` has not been taken.
     #[must_use]
     pub fn has_requests(&self, what: u32) -> bool {
         self.requests.load(Ordering::SeqCst) & what != 0

@@ -46,7 +46,7 @@ fn folder(module: &str) -> &str {
     module.split("::").next().unwrap_or(module)
 }
 
-/// Which folders each folder imports from.
+/// Folders that each folder imports from.
 fn folders(edges: &BTreeSet<Edge>) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, to) in edges {
@@ -133,7 +133,7 @@ fn a_circle_is_named() {
 
 /// The document's picture of the house is drawn from the code.
 #[test]
-fn the_document_shows_the_imports_as_they_are() {
+fn document_shows_the_present_imports() {
     let edges = edges();
     let folders = folders(&edges);
     let mut picture = String::new();

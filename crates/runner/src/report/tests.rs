@@ -23,7 +23,7 @@ fn console() -> String {
                 vm,
                 name,
                 state,
-                reason,
+                stop_reason: reason,
                 restarts: 0,
             })
             .unwrap();

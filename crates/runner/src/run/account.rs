@@ -233,7 +233,7 @@ mod tests {
                     vm,
                     name,
                     state,
-                    reason,
+                    stop_reason: reason,
                     restarts,
                 })
                 .unwrap();

@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use abi::cpio::Archive;
 use abi::keys;
 use abi::system::{
-    Allocation, Placement, SHADOW_BYTES, Scheduling, SystemDescription, VmDescription,
+    Allocation, Placement, SHADOW_BYTES, Scheduling, SystemDescription, VmDescription, VmName,
     VmTranslation,
 };
 use scheduler::{VmConfig, VmId};
 
 use super::memory::{ram, table};
-use crate::board::Board;
+use crate::board::{Board, BoardDevice};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
 use crate::devices::clock::{self, Clock};
@@ -27,11 +27,11 @@ use crate::memory::guest::GuestMemory;
 use crate::memory::owned::OwnedRegion;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
-use crate::system::due;
 use crate::system::groups::Groups;
 use crate::system::pages::PagesOf;
+use crate::system::poll_schedule;
 use crate::system::slots;
-use crate::vm::hardware::{self, Given};
+use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::{Settings, Vm};
 
 pub(super) fn virtual_machine(
@@ -48,24 +48,7 @@ pub(super) fn virtual_machine(
         let found = archive.find(file).map_err(AssembleError::Archive)?;
         found.ok_or(AssembleError::NoPart { vm: name, file })
     };
-    let mut chosen = Vec::new();
-    for slot in &vm.devices {
-        let slot = slot.0;
-        let device = board.virtio.get(usize::from(slot)).copied();
-        let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
-        let simulated = vm.mediated.iter().any(|other| other.0 == slot);
-        let reaches_memory = match vm.get(keys::PLACEMENT) {
-            Placement::Real => true,
-            Placement::Resident => slots::takes_platform_addresses(device),
-            // Its pages lie anywhere, and are there only once they were touched.
-            Placement::Paged => false,
-        };
-        if !simulated && !reaches_memory {
-            return Err(AssembleError::DirectDevice { vm: name, slot });
-        }
-        let fast = vm.fast.iter().any(|other| other.0 == slot);
-        chosen.push((device, simulated.then_some(fast)));
-    }
+    let chosen = chosen_devices(vm, board)?;
     let (allocation, dedicated) = allocation(vm, board)?;
     let config = VmConfig {
         vcpus: vm.vcpus as u16,
@@ -75,40 +58,22 @@ pub(super) fn virtual_machine(
     let id = scheduler
         .add_vm(config, placement(scheduling))
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
-    let mut devices = Vec::new();
-    for (device, fast) in chosen {
-        let simulation = match fast {
-            Some(fast) => {
-                let region = frames.give(FrameOwner::Vm(id), mediated::BYTES, mediated::AREA);
-                let region = region.ok_or(AssembleError::Areas { vm: name })?;
-                let page = fast && board.has_page_of_its_own(device);
-                Some(mediated::BackendConfig {
-                    registers: HostPhysical::new(device.base),
-                    source: SourceNumber(device.source),
-                    areas: region,
-                    fast,
-                    page: page
-                        .then(|| region.part(mediated::QUEUE_BYTES, PAGE_SIZE))
-                        .flatten(),
-                    patience: due::patience(device.source, board.timebase_hertz.into()),
-                })
-            }
-            None => None,
-        };
-        devices.push(Given { device, simulation });
-    }
+    let devices = chosen
+        .into_iter()
+        .map(|chosen| assign(chosen, (id, name), board, frames))
+        .collect::<Result<Vec<_>, _>>()?;
     let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = board
         .translation
         .mode_for(at.guest.end().raw())
         .map_err(AssembleError::Confinement)?;
-    let made = shared.devices_of((id, vm), frames)?;
+    let unplaced = shared.devices_of((id, vm), frames)?;
     let table = table(
         board,
         mode,
         &at,
-        (&devices, &made),
+        (&devices, &unplaced),
         vcpus.len() as u32,
         (frames, FrameOwner::Vm(id)),
     )
@@ -126,7 +91,7 @@ pub(super) fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
+    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, unplaced)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -134,7 +99,7 @@ pub(super) fn virtual_machine(
         initrd: vm.initrd.map(part).transpose()?,
         bootargs: vm.bootargs,
         devices,
-        made: hardware.made,
+        emulated: hardware.emulated,
         bus: hardware.bus,
         autostart: vm.get(keys::AUTOSTART),
         on_failure: vm.get(keys::ON_FAILURE),
@@ -143,8 +108,82 @@ pub(super) fn virtual_machine(
         translation: vm.get(keys::TRANSLATION),
         pause_loops: description.pause_loops(vm),
     };
-    let chips = hardware.chips;
-    Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
+    let trapped = hardware.trapped;
+    Ok(Vm::new(id, settings, vcpus, memory, table, trapped, board))
+}
+
+/// Device of the board that a VM's description names.
+struct Chosen {
+    device: BoardDevice,
+    mediated: bool,
+    /// Set if the guest writes the device's notification register itself. A mediated device alone can be fast.
+    fast: bool,
+}
+
+/// Devices that the description names, checked against the board and the VM's placement.
+fn chosen_devices(
+    vm: &VmDescription<'static>,
+    board: &Board,
+) -> Result<Vec<Chosen>, AssembleError> {
+    let mut all = Vec::new();
+    for slot in &vm.devices {
+        let slot = slot.0;
+        let device = board.virtio.get(usize::from(slot)).copied();
+        let device = device.ok_or(AssembleError::NoSlot { vm: vm.name, slot })?;
+        let mediated = vm.mediated.iter().any(|other| other.0 == slot);
+        let reaches_memory = match vm.get(keys::PLACEMENT) {
+            Placement::Real => true,
+            Placement::Resident => slots::takes_platform_addresses(device),
+            // Its pages lie anywhere, and are there only once they were touched.
+            Placement::Paged => false,
+        };
+        if !mediated && !reaches_memory {
+            return Err(AssembleError::DirectDevice { vm: vm.name, slot });
+        }
+        let fast = vm.fast.iter().any(|other| other.0 == slot);
+        all.push(Chosen {
+            device,
+            mediated,
+            fast,
+        });
+    }
+    Ok(all)
+}
+
+/// Assigns a device to the VM; a mediated device gets memory for its queues.
+fn assign(
+    chosen: Chosen,
+    (id, name): (VmId, VmName),
+    board: &Board,
+    frames: &mut Frames,
+) -> Result<AssignedDevice, AssembleError> {
+    let Chosen {
+        device,
+        mediated,
+        fast,
+    } = chosen;
+    if !mediated {
+        return Ok(AssignedDevice {
+            device,
+            mediation: None,
+        });
+    }
+    let areas = frames.give(FrameOwner::Vm(id), mediated::BYTES, mediated::AREA);
+    let areas = areas.ok_or(AssembleError::Areas { vm: name })?;
+    let has_page = fast && board.has_page_of_its_own(device);
+    let page = has_page.then(|| areas.part(mediated::QUEUE_BYTES, PAGE_SIZE));
+    let mediation = mediated::BackendConfig {
+        registers: HostPhysical::new(device.base),
+        source: SourceNumber(device.source),
+        areas,
+        fast,
+        page: page.flatten(),
+        patience: poll_schedule::patience(device.source, board.timebase_hertz.into()),
+    };
+    Ok(AssignedDevice {
+        device,
+        mediation: Some(mediation),
+    })
 }
 
 fn allocation(
@@ -168,7 +207,7 @@ fn allocation(
     }
 }
 
-/// What the scheduler calls it.
+/// Scheduler's word for the placement of a VM.
 pub(super) const fn placement(scheduling: Scheduling) -> scheduler::Placement {
     match scheduling {
         Scheduling::Floating => scheduler::Placement::Floating,

@@ -12,15 +12,15 @@ use crate::memory::guest::BadPieces;
 use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::tables::PhysicalTables;
-use crate::vm::hardware::{self, Given, SharingDevice};
+use crate::vm::hardware::{self, AssignedDevice, UnplacedDevice};
 
-/// What [`GStage::cut`] forgets at once.
+/// Span of one [`GStage::cut`].
 const GIBIBYTE: u64 = 1 << 30;
 
-/// Where a guest's RAM begins under placements `resident` and `paged`: where RAM begins on most boards, above all that a VM has besides.
+/// Base of a guest's RAM under placements `resident` and `paged`: base of RAM on most boards, above all that a VM has besides.
 const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
-/// Where a guest sees its RAM, and where that lies, if it lies in one piece.
+/// Base of a guest's RAM for the guest, and on the host if the RAM lies there in one piece.
 pub(super) struct Ram {
     pub(super) guest: GuestRegion,
     pub(super) host: Option<OwnedRegion>,
@@ -49,7 +49,7 @@ pub(super) fn table(
     board: &Board,
     mode: Mode,
     ram: &Ram,
-    (devices, made): (&[Given], &[SharingDevice]),
+    (devices, unplaced): (&[AssignedDevice], &[UnplacedDevice]),
     vcpus: u32,
     mut frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -75,8 +75,8 @@ pub(super) fn table(
             stage.cut(&mut tables, ram.guest)?;
         }
     }
-    for Given { device, simulation } in devices {
-        let (size, place, permissions) = match simulation {
+    for AssignedDevice { device, mediation } in devices {
+        let (size, place, permissions) = match mediation {
             None => (
                 device.size,
                 HostPhysical::new(device.base),
@@ -91,8 +91,9 @@ pub(super) fn table(
             GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
         stage.map(&mut tables, region, place, permissions)?;
     }
-    for (number, device) in (0..).zip(made) {
-        let region = hardware::made_at(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
+    for (number, device) in (0..).zip(unplaced) {
+        let region =
+            hardware::emulated_device_base(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
         let region = region.ok_or(MapError::OutOfReach)?;
         stage.map(
             &mut tables,

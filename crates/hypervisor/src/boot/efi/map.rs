@@ -10,7 +10,7 @@ use crate::boot::handover::{Full, Handover};
 /// A page of EFI, in bytes (UEFI, section 7.2).
 pub const PAGE: u64 = 4096;
 
-/// True where memory of this type is free once the boot services have ended (UEFI, section 7.2, "Memory Type Usage after
+/// Returns true if memory of this type is free once the boot services have ended (UEFI, section 7.2, "Memory Type Usage after
 /// ExitBootServices").
 fn becomes_free(kind: MemoryType) -> bool {
     matches!(

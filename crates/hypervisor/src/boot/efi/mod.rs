@@ -24,7 +24,7 @@ use crate::hart;
 const SYSTEM: &str = r"\partita\system";
 /// The configuration table that is the board's device tree (UEFI, section 4.6.1.3).
 const DEVICE_TREE: Guid = guid!("b1b621d5-f19c-41a5-830b-d9152c69aae0");
-/// What knows the boot hart (RISC-V UEFI Protocol Specification, section 2).
+/// Protocol that names the boot hart (RISC-V UEFI Protocol Specification, section 2).
 const RISCV_BOOT: Guid = guid!("ccd15fec-6f73-4eec-8395-3e69e4b940bf");
 /// Bytes for a memory map, and for what is known of a file with its name.
 const MAP_BYTES: usize = 32 << 10;
@@ -43,7 +43,7 @@ struct RiscvBoot {
 #[repr(C, align(8))]
 struct MapSpace([u8; MAP_BYTES]);
 
-/// Why the hypervisor cannot be started.
+/// Reason why the hypervisor cannot be started.
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
     what: &'static str,

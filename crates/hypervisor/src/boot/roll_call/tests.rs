@@ -58,7 +58,7 @@ fn nobody_is_called() {
 }
 
 #[test]
-fn one_that_never_comes_is_waited_for_as_long_as_said() {
+fn silent_hart_is_awaited_until_the_timeout() {
     let mut harts = Scripted::new(&[Ok(None), Ok(Some(50)), Ok(None)]);
     assert_eq!(call(set(&[0, 1, 2]), 100, &mut harts), set(&[1]));
     assert!((1_150..1_160).contains(&harts.time), "{}", harts.time);
@@ -73,7 +73,7 @@ fn each_that_comes_gives_the_others_time() {
 }
 
 #[test]
-fn one_that_the_firmware_refuses_is_not_waited_for() {
+fn hart_that_firmware_refuses_is_not_awaited() {
     let refused = Err(FirmwareError(-3));
     let mut harts = Scripted::new(&[refused, Ok(Some(5))]);
     assert_eq!(call(set(&[0, 1]), 100, &mut harts), set(&[1]));
@@ -81,7 +81,7 @@ fn one_that_the_firmware_refuses_is_not_waited_for() {
 }
 
 #[test]
-fn an_operator_reads_which_are_missing_and_what_to_do() {
+fn report_names_missing_harts_and_the_remedy() {
     let told = |harts: &[u64]| Missing(harts).to_string();
     assert!(told(&[7]).starts_with("the firmware did not start hart 7; "));
     let several = told(&[1, 3, 57, 58, 59, 63]);

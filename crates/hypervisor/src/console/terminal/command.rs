@@ -1,14 +1,14 @@
-//! What the operator can say at the prompt.
+//! Commands of the operator's prompt, parsed.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::system::{HartId, HartSet, SHARE, SpinMethod, TlbPurge, VmId, VmName, WaitMethod};
 
-/// What `help` prints.
+/// Text of `help`.
 pub use abi::operator::HELP;
 
-/// What can be done to a VM.
+/// Command for one VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VmAction {
     /// Power it off.
@@ -19,7 +19,7 @@ pub enum VmAction {
     Restart,
     /// Take its vCPUs off the harts.
     Pause,
-    /// Let a paused one go on.
+    /// Resumes a paused VM.
     Resume,
 }
 
@@ -57,10 +57,10 @@ pub enum Command {
     Help,
 }
 
-/// Why a line is not a command.
+/// Reason why a line is not a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// Not a command's name.
+    /// Unknown command word.
     #[error("there is no command '{0}'; 'help' lists them")]
     UnknownCommand(String),
     /// The old name of a command.
@@ -74,17 +74,17 @@ pub enum CommandError {
     /// A word is missing.
     #[error("'{command}' wants {wanted}")]
     Missing {
-        /// What was begun.
+        /// Command word.
         command: &'static str,
-        /// What should have followed.
+        /// Arguments that the command takes.
         wanted: String,
     },
     /// A word is not one of those that are known.
     #[error("'{found}' is not {wanted}")]
     Unexpected {
-        /// What was said.
+        /// Argument as typed.
         found: String,
-        /// What should have been.
+        /// Arguments that are accepted.
         wanted: String,
     },
     /// More words than the command takes.

@@ -11,10 +11,10 @@ const BACKSPACE: u8 = 0x08;
 const CTRL_U: u8 = 0x15;
 const DELETE: u8 = 0x7f;
 
-/// What a key did to the line.
+/// Effect of a key on the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Edit {
-    /// Nothing that shows.
+    /// No visible change.
     Nothing,
     /// The line is another one now.
     Changed,

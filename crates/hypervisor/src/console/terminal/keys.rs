@@ -3,7 +3,7 @@
 /// Ctrl-], the key that leads out of a guest's console.
 const ESCAPE_KEY: u8 = 0x1d;
 
-/// What a typed byte means.
+/// Meaning of a typed byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// A byte for whoever is being typed to.
@@ -18,7 +18,7 @@ pub(super) enum Key {
     Prompt,
     /// An orderly end of everything.
     PowerOff,
-    /// Nothing is known by that key.
+    /// Key without a meaning.
     Unknown,
 }
 

@@ -39,10 +39,10 @@ use keys::{Key, Keys};
 use lines::Lines;
 use output::{Guest, LastLine};
 
-/// What the operator's prompt looks like.
+/// Operator's prompt.
 pub const PROMPT: &str = "partita> ";
 
-/// What the hypervisor has to do because of a typed byte.
+/// Work that a typed byte leaves to the hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Give this byte to a guest's UART.
@@ -68,7 +68,7 @@ pub struct Console {
     answers: Lines,
     /// Lines about events.
     events: Lines,
-    /// Whose turn it is: 0 is the hypervisor, then the guests.
+    /// Next output to drain, round robin: 0 is the hypervisor's, then the guests'.
     turn: usize,
 }
 
@@ -149,7 +149,7 @@ impl Console {
         }
     }
 
-    /// Whether [`Self::raw_line`] would not lose `line`.
+    /// Returns true if [`Self::raw_line`] has room for the whole `line`.
     pub fn has_room(&self, line: &str) -> bool {
         self.answers.has_room(line)
     }
@@ -159,7 +159,7 @@ impl Console {
         self.answers.push("", line);
     }
 
-    /// Whether there is something to drain.
+    /// Returns true if there is output to drain.
     pub fn has_output(&self) -> bool {
         self.answers.has_output()
             || self.events.has_output()
@@ -240,12 +240,12 @@ impl Console {
         }
     }
 
-    /// Whether the terminal is this guest's, as it is.
+    /// Returns true if this guest owns the terminal without prefixes.
     fn is_raw(&self, index: usize) -> bool {
         self.editor.is_none() && self.focus.is_some_and(|vm| vm.index() == index)
     }
 
-    /// Whether there is something of this guest to drain: a line, or anything where the terminal is its own.
+    /// Returns true if this guest has output to drain: a line, or any byte if it owns the terminal.
     #[must_use]
     pub fn guest_has_output(&self, vm: VmId) -> bool {
         let raw = self.is_raw(vm.index());

@@ -13,7 +13,7 @@ const LINE_LIMIT: usize = 512;
 const RAW_TURN: usize = 128;
 /// Bytes of an unfinished line that are kept, so that it can be shown again below another's.
 const PARTIAL_LIMIT: usize = 256;
-/// What a line begins with that only the hypervisor may send, less its last byte, a space.
+/// Beginnings of lines that only the hypervisor may send, less their last byte, a space.
 const RESERVED: [&[u8]; 2] = [b"partita-monitor", b"[partita]"];
 
 const ESCAPE: u8 = 0x1b;
@@ -75,7 +75,7 @@ impl Guest {
         }
     }
 
-    /// Whether a drain would send something: any byte, or only whole lines.
+    /// Returns true if a drain would send output: any byte if `raw`, otherwise whole lines.
     pub fn has_output(&self, raw: bool) -> bool {
         self.lost > 0 || self.has_line() || raw && !self.bytes.is_empty()
     }
@@ -84,7 +84,7 @@ impl Guest {
         self.line_ends > 0 || self.bytes.len() >= LINE_LIMIT
     }
 
-    /// How many bytes were lost, once what came before the loss has been sent.
+    /// Number of lost bytes, once the output before the loss has been sent.
     pub fn take_lost(&mut self) -> Option<u64> {
         let due = self.lost > 0 && !self.has_line();
         due.then(|| core::mem::take(&mut self.lost))
@@ -160,17 +160,17 @@ fn append_printable(text: &[u8], line: &mut Vec<u8>) {
     }
 }
 
-/// What the operator sees on the last line.
+/// Last line of the operator's screen.
 #[derive(Debug, Default)]
 pub(super) struct LastLine {
-    /// What stands on the last line, to be shown again below a line that comes between.
+    /// Text of the last line, shown again below a line that is printed in between.
     partial: Vec<u8>,
-    /// Something stands there, but it is not to be shown again.
+    /// Set if the last line holds text that is not to be shown again.
     dangling: bool,
 }
 
 impl LastLine {
-    /// Whether the next byte begins a line.
+    /// Returns true if the next byte begins a line.
     pub fn is_at_line_start(&self) -> bool {
         self.partial.is_empty() && !self.dangling
     }
@@ -245,7 +245,7 @@ impl LastLine {
         self.partial.clear();
     }
 
-    /// What stands on the last line is not to be shown again.
+    /// Drops the text of the last line: no later line repeats it.
     pub fn forget_partial_line(&mut self) {
         self.dangling = !self.is_at_line_start();
         self.partial.clear();

@@ -1,4 +1,4 @@
-//! What the operator sees and what the hypervisor is told.
+//! Tests of the terminal's output and of its events.
 
 use abi::system::{HartId, HartSet, SpinMethod, TlbPurge, WaitMethod};
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn lines_carry_their_guests_name() {
 }
 
 #[test]
-fn what_could_deceive_is_taken_out_of_a_prefixed_line() {
+fn deceptive_bytes_are_removed_from_prefixed_lines() {
     let mut console = console();
     send(
         &mut console,
@@ -89,7 +89,7 @@ fn the_guest_in_focus_is_raw() {
 }
 
 #[test]
-fn a_raw_guest_cannot_forge_the_hypervisors_lines() {
+fn raw_guest_cannot_forge_the_hypervisors_lines() {
     let mut console = console();
     console.set_focus(Some(NORTH));
     for forged in [
@@ -198,7 +198,7 @@ fn keys_move_the_focus() {
 }
 
 #[test]
-fn the_prompt_comes_back_behind_the_report_that_was_asked_for() {
+fn prompt_returns_after_the_requested_report() {
     let mut console = console();
     let (events, _) = type_in(&mut console, b"\x1dmstats\r");
     assert_eq!(events, [Event::Command(Command::Stats)]);
@@ -304,7 +304,7 @@ fn commands() {
 }
 
 proptest! {
-    /// Whatever guests send and operators type, the console goes on and comes to an end.
+    /// Any input of guests and operators: the console goes on and comes to an end.
     #[test]
     fn any_use(steps in prop::collection::vec((0u8..5, any::<u8>(), 0usize..100), 0..400)) {
         let mut console = console();

@@ -32,10 +32,10 @@ const TARGET_GUEST_SHIFT: u32 = 12;
 /// genmsi: a message that was written has not been sent yet.
 const BUSY: u32 = 1 << 12;
 
-/// How often the APLIC is asked whether it has sent a message. It takes one store of its own to do so.
+/// Polls of the APLIC until it has sent a message. Sending takes one store of the APLIC's own.
 const PATIENCE: u32 = 10_000;
 
-/// Where a source, or genmsi, sends its message: a value of the `target` registers.
+/// Destination of a source's, or of genmsi's, message: a value of the `target` registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target(u32);
 

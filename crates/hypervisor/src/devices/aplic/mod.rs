@@ -27,7 +27,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
-use source::{Kind, Source};
+use source::{Source, SourceKind};
 
 use crate::devices::irq::{
     Destination, Effect, HartIndex, SOURCES_LIMIT, SourceMode, SourceNumber, SourceSetting, Sources,
@@ -104,14 +104,14 @@ impl Aplic {
     /// the APLIC does not have is ignored.
     pub fn add_virtual(&mut self, number: SourceNumber) {
         if let Some(source) = self.source_mut(number) {
-            source.kind = Kind::Virtual;
+            source.kind = SourceKind::Virtual;
         }
     }
 
     /// Wires a source of the board. A number that the APLIC does not have is ignored.
     pub fn add_physical(&mut self, number: SourceNumber) {
         if let Some(source) = self.source_mut(number) {
-            source.kind = Kind::Physical;
+            source.kind = SourceKind::Physical;
         }
     }
 
@@ -135,14 +135,14 @@ impl Aplic {
     /// The level of a virtual source's wire is `high` from now on.
     pub fn set_input(&mut self, number: SourceNumber, high: bool, effect: &mut dyn FnMut(Effect)) {
         if let Some(source) = self.source_mut(number)
-            && source.kind == Kind::Virtual
+            && source.kind == SourceKind::Virtual
         {
             source.set_wire(high);
             self.forward(number, effect);
         }
     }
 
-    /// To be called now and then, some tens of milliseconds apart: an enabled, edge-sensitive
+    /// Recovers missed edges; to be called some tens of milliseconds apart. An enabled, edge-sensitive
     /// physical source whose input was high and not pending at two calls in a row is set pending.
     ///
     /// A device whose line stays high makes no edge any more, and a guest that did not serve
@@ -150,7 +150,7 @@ impl Aplic {
     /// spurious, which drivers of devices with a status register bear.
     pub fn recover_missed_edges(&mut self, board: &dyn Sources, effect: &mut dyn FnMut(Effect)) {
         for (number, source) in (1..).map(SourceNumber).zip(&mut self.sources) {
-            let waits = source.kind == Kind::Physical
+            let waits = source.kind == SourceKind::Physical
                 && source.mode().is_edge()
                 && source.enabled
                 && board.rectified_input(number)
@@ -182,14 +182,16 @@ impl Aplic {
                 .map_or(0, |source| source.mode().field()),
             offset::SETIP..=offset::SETIP_LAST => {
                 self.bits(offset, offset::SETIP, |number, source| match source.kind {
-                    Kind::Physical => source.mode().is_active() && board.pending(number),
+                    SourceKind::Physical => source.mode().is_active() && board.pending(number),
                     _ => source.pending,
                 })
             }
             offset::IN_CLRIP..=offset::IN_CLRIP_LAST => {
                 self.bits(offset, offset::IN_CLRIP, |number, source| {
                     match source.kind {
-                        Kind::Physical => source.mode().has_wire() && board.rectified_input(number),
+                        SourceKind::Physical => {
+                            source.mode().has_wire() && board.rectified_input(number)
+                        }
                         _ => source.rectified_input(),
                     }
                 })
@@ -279,7 +281,7 @@ impl Aplic {
         effect: &mut dyn FnMut(Effect),
     ) {
         if let Some(source) = self.source_mut(number)
-            && source.kind != Kind::Absent
+            && source.kind != SourceKind::Absent
         {
             source.set_mode(SourceMode::from_field(value));
             self.settle(number, effect);
@@ -306,7 +308,7 @@ impl Aplic {
         let Some(source) = self.active_mut(number) else {
             return;
         };
-        let physical = source.kind == Kind::Physical;
+        let physical = source.kind == SourceKind::Physical;
         match change {
             Change::Pend if physical => effect(Effect::SetPending(number)),
             Change::Clear if physical => effect(Effect::ClearPending(number)),
@@ -353,7 +355,7 @@ impl Aplic {
     fn route(&self, number: SourceNumber) -> Option<SourceSetting> {
         let source = self
             .source(number)
-            .filter(|source| source.kind == Kind::Physical)?;
+            .filter(|source| source.kind == SourceKind::Physical)?;
         let destination = (self.interrupts_enabled && source.enabled)
             .then(|| self.destination(source.target))
             .flatten();
@@ -402,11 +404,11 @@ impl Aplic {
         self.sources.get_mut(number.0.checked_sub(1)? as usize)
     }
 
-    /// True if `number` is an active source of the board.
+    /// Returns true if `number` is an active source of the board.
     #[inline]
     fn is_physical(&self, number: SourceNumber) -> bool {
         self.source(number)
-            .is_some_and(|source| source.kind == Kind::Physical && source.mode().is_active())
+            .is_some_and(|source| source.kind == SourceKind::Physical && source.mode().is_active())
     }
 
     fn active_mut(&mut self, number: SourceNumber) -> Option<&mut Source> {

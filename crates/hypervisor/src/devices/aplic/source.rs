@@ -4,8 +4,8 @@ use crate::devices::irq::SourceMode;
 
 /// Origin of a source's interrupts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Nobody: the source is not implemented.
+pub(super) enum SourceKind {
+    /// Source that is not implemented.
     #[default]
     Absent,
     /// The hypervisor.
@@ -17,7 +17,7 @@ pub(super) enum Kind {
 /// A source's state. The pending bit of a physical one is the board's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
-    pub kind: Kind,
+    pub kind: SourceKind,
     mode: SourceMode,
     wire: bool,
     pub pending: bool,
@@ -56,7 +56,7 @@ impl Source {
             self.pending = false;
             self.enabled = false;
             self.target = 0;
-        } else if self.kind == Kind::Virtual {
+        } else if self.kind == SourceKind::Virtual {
             if self.rectified_input() {
                 self.pending = true;
             } else if mode.is_level() {

@@ -58,7 +58,7 @@ fn destination(hart: u32, identity: u32) -> Destination {
     }
 }
 
-/// As Linux sets up a source: domain, mode, target, enable.
+/// Sets a source up in Linux's order: domain, mode, target, enable.
 fn enabled(source: SourceNumber, mode: u32) -> Aplic {
     let mut aplic = aplic();
     write(&mut aplic, 0, 0x104);
@@ -308,26 +308,26 @@ impl Sources for Stuck {
 
 #[test]
 fn lines_that_stay_high_return() {
-    let look = |aplic: &mut Aplic, board: &dyn Sources| {
+    let recover = |aplic: &mut Aplic, board: &dyn Sources| {
         let mut effects = Vec::new();
         aplic.recover_missed_edges(board, &mut |effect| effects.push(effect));
         effects
     };
     let mut edge = enabled(DISK, 4);
-    assert_eq!(look(&mut edge, &Stuck), [], "it may have risen just now");
-    assert_eq!(look(&mut edge, &Stuck), [Effect::SetPending(DISK)]);
-    assert_eq!(look(&mut edge, &Stuck), [], "the guest gets time again");
-    assert_eq!(look(&mut edge, &QUIET), [], "it fell");
-    assert_eq!(look(&mut edge, &Stuck), []);
+    assert_eq!(recover(&mut edge, &Stuck), [], "it may have risen just now");
+    assert_eq!(recover(&mut edge, &Stuck), [Effect::SetPending(DISK)]);
+    assert_eq!(recover(&mut edge, &Stuck), [], "the guest gets time again");
+    assert_eq!(recover(&mut edge, &QUIET), [], "it fell");
+    assert_eq!(recover(&mut edge, &Stuck), []);
     assert_eq!(
-        look(&mut edge, &Wires(true)),
+        recover(&mut edge, &Wires(true)),
         [],
         "it is pending, so it will be delivered"
     );
     write(&mut edge, 0x1fdc, DISK.0);
     for mut untouched in [edge, enabled(DISK, 6), enabled(UART, 4)] {
-        assert_eq!(look(&mut untouched, &Stuck), []);
-        assert_eq!(look(&mut untouched, &Stuck), []);
+        assert_eq!(recover(&mut untouched, &Stuck), []);
+        assert_eq!(recover(&mut untouched, &Stuck), []);
     }
 }
 

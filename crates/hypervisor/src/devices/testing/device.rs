@@ -47,13 +47,13 @@ pub struct Device {
     pub interrupts: Cell<u32>,
     /// The first bytes of its configuration.
     pub configuration: Cell<u64>,
-    /// Where the descriptors, the available ring and the used ring of each queue are.
+    /// Addresses of the descriptors, the available ring and the used ring of each queue.
     pub parts: RefCell<[[u64; 3]; QUEUES]>,
-    /// How often it was told of each queue.
+    /// Notifications by queue.
     pub notified: [Cell<u32>; QUEUES],
-    /// How often its source was asked to send again.
+    /// Number of calls that asked the source to send again.
     pub served: Cell<u32>,
-    /// How often it is still to be asked until it has reset itself.
+    /// Reads of the status until the reset is done.
     pub slow_resets: Cell<u32>,
     select: Cell<u32>,
     queue: Cell<usize>,

@@ -10,7 +10,7 @@ use crate::memory::owned::OwnedRegion;
 pub struct Host(RefCell<Vec<u8>>);
 
 impl Host {
-    /// So many bytes, none of which is zero.
+    /// Memory of so many bytes, none of which is zero.
     pub fn new(bytes: usize) -> Self {
         Self(RefCell::new(vec![0x5a; bytes]))
     }

@@ -60,7 +60,7 @@ impl BoardUart {
         }
     }
 
-    /// True where [`FIFO`] bytes can be sent at once.
+    /// Returns true if [`FIFO`] bytes can be sent at once.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.base.is_none() || self.read(LINE_STATUS) & LINE_TRANSMITTER_EMPTY != 0
@@ -93,7 +93,7 @@ impl BoardUart {
         }
     }
 
-    /// True if the UART interrupts when it can take more.
+    /// Returns true if the UART interrupts when it can take more.
     #[must_use]
     pub fn wants_transmit_interrupt(&self) -> bool {
         self.transmit_interrupt

@@ -126,13 +126,13 @@ impl Uart {
         }
     }
 
-    /// True if the interrupt line is high. Look again after each [`read`](Self::read),
+    /// Level of the interrupt line. To be read again after each [`read`](Self::read),
     /// [`write`](Self::write) and [`receive`](Self::receive).
     pub fn interrupt(&self) -> bool {
         self.identification() != IIR_NONE
     }
 
-    /// How many more bytes of input find room.
+    /// Bytes of input that still find room.
     pub fn room(&self) -> usize {
         INPUT_CAPACITY.saturating_sub(self.input.len())
     }
@@ -186,7 +186,7 @@ impl Uart {
         }
     }
 
-    /// True if what the guest writes to the register at `offset` leaves on the line.
+    /// Returns true if a byte that the guest writes to the register at `offset` leaves on the line.
     pub fn sends(&self, offset: u64) -> bool {
         let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
         offset == DATA && !divisor_access && self.modem_control & MCR_LOOP == 0

@@ -168,7 +168,7 @@ fn priorities() {
 }
 
 proptest! {
-    /// Whatever a guest and an operator do, input stays bounded, bytes are neither made up nor
+    /// Any use by a guest and an operator: input stays bounded, bytes are neither made up nor
     /// reordered, and the line is high exactly while the identification names a cause.
     #[test]
     fn any_use(steps in prop::collection::vec((0u8..3, 0u64..9, any::<u8>()), 0..200)) {

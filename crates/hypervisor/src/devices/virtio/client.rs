@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client(u8);
 
-/// How many there can be.
+/// Most clients of a system.
 pub const CLIENTS: usize = abi::system::MAX_SHARING;
 const _: () = assert!(CLIENTS <= 1 << u8::BITS, "each has a number");
 
@@ -33,7 +33,7 @@ pub struct Clients([u64; WORDS]);
 const WORDS: usize = CLIENTS.div_ceil(u64::BITS as usize);
 
 impl Clients {
-    /// None of them.
+    /// Empty set.
     pub const NONE: Self = Self([0; WORDS]);
 
     /// Adds a device.

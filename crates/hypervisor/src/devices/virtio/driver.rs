@@ -18,7 +18,7 @@ pub trait Board {
     /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
     fn store(&self, at: HostPhysical, width: Width, value: u64);
 
-    /// Has a level-sensitive source of the board's that was served send again if its line is still high.
+    /// Makes a level-sensitive source of the board, which was served, send again if its line is still high.
     fn resample(&self, source: SourceNumber);
 
     /// The time, in ticks of the board's timebase.
@@ -28,7 +28,7 @@ pub trait Board {
     fn host(&self) -> TheHost<'_>;
 }
 
-/// Why a device cannot be driven.
+/// Reason why a device cannot be driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DriverError {
     #[error("there is no {0}")]
@@ -45,32 +45,32 @@ pub enum DriverError {
     },
 }
 
-/// Which features the hypervisor wants of a device.
+/// Features that the hypervisor asks of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
-    /// It cannot be driven without these. VIRTIO_F_VERSION_1 is always one.
+    /// Features without which the device cannot be driven. VIRTIO_F_VERSION_1 is always one.
     pub needed: u64,
-    /// These are taken where it has them.
+    /// Features that are used if the device has them.
     pub wanted: u64,
 }
 
 /// A device of the board, on its bus of registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Driver {
-    /// Where its registers are.
+    /// Address of its registers.
     pub registers: HostPhysical,
     /// Its source at the board's APLIC, which the hypervisor has.
     pub source: SourceNumber,
 }
 
-/// Why a device has interrupted.
+/// Cause of a device's interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    /// It has not.
+    /// No interrupt.
     None,
-    /// It may have ended something.
+    /// Operations may have completed.
     Ended,
-    /// It has failed, and does nothing more before it is reset.
+    /// The device has failed, and does nothing more before it is reset.
     Failed,
 }
 
@@ -155,7 +155,7 @@ impl Driver {
         self.set(register::STATUS, begun, board);
     }
 
-    /// Has the device forget everything.
+    /// Resets the device.
     pub fn reset(&self, board: &dyn Board) {
         self.set(register::STATUS, 0, board);
     }
@@ -171,7 +171,7 @@ impl Driver {
         self.at(register::QUEUE_NOTIFY)
     }
 
-    /// Why the device has interrupted, which it is told was seen.
+    /// Reads and acknowledges the cause of the device's interrupt.
     pub fn interrupt(&self, board: &dyn Board) -> Interrupt {
         let why = self.word(register::INTERRUPT_STATUS, board);
         if why == 0 {

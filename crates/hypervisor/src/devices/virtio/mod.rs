@@ -104,7 +104,7 @@ pub const fn configuration_bytes(id: u32) -> usize {
     }
 }
 
-/// True if the driver of the device with this id may write a field of that width at this offset of the configuration.
+/// Returns true if the driver of the device with this id may write a field of that width at this offset of the configuration.
 #[must_use]
 pub const fn is_writable(id: u32, offset: u64, width: Width) -> bool {
     matches!(

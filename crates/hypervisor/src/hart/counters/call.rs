@@ -1,12 +1,12 @@
-//! What the calls of the extension do to a vCPU's counters.
+//! Calls of the PMU extension, carried out on a vCPU's counters.
 
-use super::{CounterSet, Counters, Hardware, Kind, Selection, set};
+use super::{CounterSet, Counters, EventKind, Hardware, Selection, set};
 
 /// event_idx of the events that fixed counters count (SBI, table "PMU Hardware Events").
 const CYCLES: u32 = 1;
 const INSTRUCTIONS: u32 = 2;
 
-/// Why a call is refused.
+/// Reason why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// An argument is none of the specification's.
@@ -17,7 +17,7 @@ pub enum CallError {
     Started,
 }
 
-/// What a counter is configured for besides its event (SBI, table "PMU Counter Config Match Flags").
+/// Configuration of a counter besides its event (SBI, table "PMU Counter Config Match Flags").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     /// The first counter of the set is meant, whether or not it has an event.
@@ -97,17 +97,17 @@ impl Counters {
         };
         let found = match selection.kind {
             // A programmable counter first, which alone tells of an overflow.
-            Kind::Hardware => programmable_counter(among, &selection, hardware)
+            EventKind::Hardware => programmable_counter(among, &selection, hardware)
                 .or_else(|| fixed_counter(among, &selection)),
-            Kind::Firmware(_) => Self::firmware_counter(among),
-            Kind::Unknown => None,
+            EventKind::Firmware(_) => Self::firmware_counter(among),
+            EventKind::Unknown => None,
         };
         // Firmware may answer with a counter that was not asked for.
         let number = found
             .filter(|number| among.has(*number))
             .ok_or(CallError::NoCounter)?;
         let only = CounterSet::only(number);
-        if selection.kind == Kind::Hardware {
+        if selection.kind == EventKind::Hardware {
             self.held = self.held.or(only.hardware());
         }
         self.configured = self.configured.or(only);

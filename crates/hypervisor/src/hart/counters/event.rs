@@ -1,6 +1,6 @@
-//! What a counter can count (SBI, tables "PMU Event Type" and "PMU Firmware Events").
+//! Events that a counter can count (SBI, tables "PMU Event Type" and "PMU Firmware Events").
 
-/// What the hypervisor itself counts: the calls that it knows, by their codes.
+/// Events that the hypervisor itself counts: the calls that it knows, by their codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirmwareEvent {
     SetTimer = 5,
@@ -20,9 +20,9 @@ impl FirmwareEvent {
     ];
 }
 
-/// Who counts an event.
+/// Counter that an event needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     Hardware,
     Firmware(FirmwareEvent),
     /// An event that nothing here can count.
@@ -32,7 +32,7 @@ pub enum Kind {
 /// An event, and the modes in which it is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
-    pub kind: Kind,
+    pub kind: EventKind,
     /// event_idx: type and code.
     pub event: u32,
     /// event_data: what is to be counted of a raw event.
@@ -46,7 +46,7 @@ pub struct Selection {
 impl Default for Selection {
     fn default() -> Self {
         Self {
-            kind: Kind::Unknown,
+            kind: EventKind::Unknown,
             event: 0,
             data: 0,
             no_user: false,
@@ -76,14 +76,14 @@ impl Selection {
         let code = event & CODE;
         let kind = match event >> TYPE_SHIFT {
             // Code 0 is "no event".
-            0 if code != 0 && data == 0 => Kind::Hardware,
-            1 if data == 0 => Kind::Hardware,
-            2 if code == 0 && data & !RAW == 0 => Kind::Hardware,
-            3 if code == 0 && data & !RAW_2 == 0 => Kind::Hardware,
+            0 if code != 0 && data == 0 => EventKind::Hardware,
+            1 if data == 0 => EventKind::Hardware,
+            2 if code == 0 && data & !RAW == 0 => EventKind::Hardware,
+            3 if code == 0 && data & !RAW_2 == 0 => EventKind::Hardware,
             15 if data == 0 || code == PLATFORM => FirmwareEvent::ALL
                 .into_iter()
                 .find(|known| *known as u64 == code)
-                .map_or(Kind::Unknown, Kind::Firmware),
+                .map_or(EventKind::Unknown, EventKind::Firmware),
             _ => return None,
         };
         Some(Self {

@@ -1,4 +1,4 @@
-//! This hart's counters, which the firmware configures and starts (SBI, "Performance Monitoring Unit Extension"), and
+//! Counters of this hart, which the firmware configures and starts (SBI, "Performance Monitoring Unit Extension"), and
 //! guests read (hcounteren).
 //!
 //! They are offered only where the hart can tell modes apart (Sscofpmf): they count in VS-mode and VU-mode alone, so
@@ -22,7 +22,7 @@ const NOT_IN_U_S_M: u64 = 0b111 << 5;
 /// counter_info: the CSR's number in bits 11:0, one less than the width in 17:12, and the type in bit 63.
 const INFORMATION: u64 = 1 << 63 | 0x3f << 12 | 0xfff;
 
-/// What the board's harts have. They are taken to be alike; an event that another hart cannot count does not count there.
+/// Counters of the board's harts. All harts are taken to be alike; an event that another hart cannot count does not count there.
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// counter_info of each counter, 0 where there is none.
@@ -86,7 +86,7 @@ pub fn give_interrupts() {
     unsafe { csr::set::<{ number::HVIEN }>(interrupt::LCOFI) };
 }
 
-/// Whether guests can be told of overflows by an interrupt of their own (AIA, "Virtual interrupts for VS level").
+/// Tries whether hvien passes overflow interrupts to guests (AIA, "Virtual interrupts for VS level").
 #[must_use]
 pub fn interrupt_guests() -> bool {
     csr::read::<{ number::HVIEN }>() & interrupt::LCOFI != 0

@@ -26,7 +26,7 @@ mod set;
 mod tests;
 
 pub use call::{CallError, Configuration};
-pub use event::{FirmwareEvent, Kind, Selection};
+pub use event::{EventKind, FirmwareEvent, Selection};
 use fixed::FixedCounters;
 pub use set::{CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS};
 
@@ -34,7 +34,7 @@ use set::{FIRST_FIRMWARE, TOTAL};
 
 /// The counters of the hart on which the vCPU is.
 pub trait Hardware {
-    /// Has one of the counters `among` ready to count `selection` in the guest's modes, and says which.
+    /// Prepares one of the counters `among` for `selection` in the guest's modes, and returns its number.
     fn configure(&mut self, among: u32, selection: &Selection) -> Option<u8>;
     /// Starts a counter that has been configured, at `value`, with its overflow bit as it is given. False where it could not
     /// be.
@@ -66,13 +66,13 @@ struct Counter {
 // The sets first: every dispatch looks at them, and hardly ever at a counter.
 #[repr(C)]
 pub struct Counters {
-    /// Those that have an event.
+    /// Counters that have an event.
     configured: CounterSet,
     /// Of these, those that count.
     started: CounterSet,
-    /// Those that have passed zero since they were last started.
+    /// Counters that have overflowed since they were last started.
     overflowed: CounterSet,
-    /// Those that are configured on the hart.
+    /// Counters that are configured on the hart.
     held: CounterSet,
     /// Of these, those whose value is the hart's: the guest may read them there.
     open: CounterSet,
@@ -138,12 +138,12 @@ impl Counters {
     #[inline]
     pub fn note_overflows(&mut self, hardware: &mut impl Hardware) {
         if !self.open.is_empty() {
-            self.look(hardware);
+            self.refresh(hardware);
         }
     }
 
     #[cold]
-    fn look(&mut self, hardware: &mut impl Hardware) {
+    fn refresh(&mut self, hardware: &mut impl Hardware) {
         let seen = CounterSet::of_hardware(hardware.take_overflows());
         let new = seen.and(self.open).without(self.overflowed);
         if !new.is_empty() {
@@ -197,7 +197,7 @@ impl Counters {
     #[cold]
     fn count_in(&mut self, started: CounterSet, event: FirmwareEvent) {
         for counter in started.iter() {
-            if self.counter(counter).selection.kind == Kind::Firmware(event) {
+            if self.counter(counter).selection.kind == EventKind::Firmware(event) {
                 let value = self.counter(counter).value;
                 self.set_value(counter, value.wrapping_add(1));
             }

@@ -80,13 +80,13 @@ impl CounterSet {
         Self(self.0 & !other.0)
     }
 
-    /// Those that are the hart's.
+    /// Members that are the hart's.
     #[must_use]
     pub const fn hardware(self) -> Self {
         Self(self.0 & HARDWARE)
     }
 
-    /// Those that are firmware's.
+    /// Members that are firmware's.
     #[must_use]
     pub const fn firmware(self) -> Self {
         Self(self.0 & FIRMWARE)

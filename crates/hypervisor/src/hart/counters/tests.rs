@@ -1,4 +1,4 @@
-use proptest::prelude::*;
+mod isolation;
 
 use super::*;
 
@@ -116,7 +116,7 @@ fn one(counters: &mut Counters, hart: &mut Hart) -> u8 {
 }
 
 #[test]
-fn a_set_has_no_counter_that_is_not_there() {
+fn sets_of_absent_counters_are_refused() {
     let named = |base, mask| CounterSet::named(base, mask, all());
     assert_eq!(named(3, 1), Some(CounterSet::only(3)));
     assert_eq!(named(u64::MAX, 0), Some(CounterSet::EMPTY));
@@ -137,17 +137,17 @@ fn a_set_has_no_counter_that_is_not_there() {
 }
 
 #[test]
-fn an_event_has_no_bits_that_are_not_its_own() {
+fn events_with_foreign_bits_are_refused() {
     let kind = |event, data| Selection::named(event, data).map(|selection| selection.kind);
-    assert_eq!(kind(1, 0), Some(Kind::Hardware));
-    assert_eq!(kind(0x1_0001, 0), Some(Kind::Hardware));
-    assert_eq!(kind(0x2_0000, (1 << 48) - 1), Some(Kind::Hardware));
-    assert_eq!(kind(0x3_0000, (1 << 56) - 1), Some(Kind::Hardware));
-    let timer = Kind::Firmware(FirmwareEvent::SetTimer);
+    assert_eq!(kind(1, 0), Some(EventKind::Hardware));
+    assert_eq!(kind(0x1_0001, 0), Some(EventKind::Hardware));
+    assert_eq!(kind(0x2_0000, (1 << 48) - 1), Some(EventKind::Hardware));
+    assert_eq!(kind(0x3_0000, (1 << 56) - 1), Some(EventKind::Hardware));
+    let timer = EventKind::Firmware(FirmwareEvent::SetTimer);
     assert_eq!(kind(0xf_0005, 0), Some(timer));
     // A misaligned load, and the platform's own: known, and not counted here.
-    assert_eq!(kind(0xf_0000, 0), Some(Kind::Unknown));
-    assert_eq!(kind(0xf_ffff, 7), Some(Kind::Unknown));
+    assert_eq!(kind(0xf_0000, 0), Some(EventKind::Unknown));
+    assert_eq!(kind(0xf_ffff, 7), Some(EventKind::Unknown));
     for (event, data) in [
         (0, 0),
         (1, 1),
@@ -172,7 +172,7 @@ fn flags_that_are_reserved_are_refused() {
 }
 
 #[test]
-fn a_vcpu_without_counters_asks_the_hart_for_nothing() {
+fn vcpu_without_counters_accesses_no_register() {
     let (mut counters, mut hart) = (Counters::default(), Hart::default());
     counters.load(&mut hart);
     counters.unload(&mut hart);
@@ -187,7 +187,7 @@ fn a_vcpu_without_counters_asks_the_hart_for_nothing() {
 }
 
 #[test]
-fn a_counter_keeps_what_it_counted_and_counts_nobody_else() {
+fn counters_keep_their_value_across_other_vcpus() {
     let mut hart = Hart::default();
     let (mut mine, mut other) = (Counters::default(), Counters::default());
     let counter = one(&mut mine, &mut hart);
@@ -226,7 +226,7 @@ fn a_counter_keeps_what_it_counted_and_counts_nobody_else() {
 }
 
 #[test]
-fn an_overflow_is_told_once_and_outlives_a_switch() {
+fn overflow_is_reported_once_and_survives_switches() {
     let (mut counters, mut hart) = (Counters::default(), Hart::default());
     let counter = one(&mut counters, &mut hart);
     let set = CounterSet::only(counter);
@@ -294,7 +294,7 @@ fn calls_in_the_wrong_order_are_refused() {
 }
 
 #[test]
-fn a_counter_that_the_next_hart_lacks_keeps_its_value() {
+fn counter_missing_on_next_hart_keeps_value() {
     let mut counters = Counters::default();
     let (mut hart, mut next) = (Hart::default(), Hart::default());
     next.missing = 1 << 31;
@@ -310,7 +310,7 @@ fn a_counter_that_the_next_hart_lacks_keeps_its_value() {
 }
 
 #[test]
-fn firmware_counters_count_the_calls_that_they_are_for() {
+fn firmware_counters_count_only_their_own_calls() {
     let (mut counters, mut hart) = (Counters::default(), Hart::default());
     let event = |event| Selection::named(0xf_0000 | event as u64, 0).unwrap();
     let start = Configuration {
@@ -419,93 +419,4 @@ fn switch_instructions_are_those_of_the_assembly() {
     let enter = instructions("\nhypervisor_enter_guest:\n", "\n\n.balign 64");
     let leave = instructions("\nhypervisor_trap_vector:\n", "\n    # A trap from");
     assert_eq!((enter + leave) as u64, fixed::SWITCH_INSTRUCTIONS);
-}
-
-/// What one of two guests that share a hart does.
-#[derive(Clone, Debug)]
-enum Step {
-    Switch,
-    Work(u64),
-    Configure(bool),
-    Start(u64, u64, Option<u64>),
-    Stop(u64, u64, bool),
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let set = || (prop_oneof![0u64..40, any::<u64>()], any::<u64>());
-    let step = prop_oneof![
-        Just(Step::Switch),
-        (0u64..1000).prop_map(Step::Work),
-        any::<bool>().prop_map(Step::Configure),
-        (set(), any::<Option<u64>>())
-            .prop_map(|((base, mask), value)| Step::Start(base, mask, value)),
-        (3u64..40, Just(1), any::<Option<u64>>())
-            .prop_map(|(base, mask, value)| Step::Start(base, mask, value)),
-        (3u64..40, Just(1), any::<bool>()).prop_map(|(base, mask, r)| Step::Stop(base, mask, r)),
-        (set(), any::<bool>()).prop_map(|((base, mask), reset)| Step::Stop(base, mask, reset)),
-    ];
-    proptest::collection::vec(step, 0..80)
-}
-
-proptest! {
-    /// Whatever two guests do, each counter shows what its own guest did while it was started.
-    #[test]
-    fn two_guests_never_see_each_other(steps in steps()) {
-        let mut hart = Hart::default();
-        let mut guests = [Counters::default(), Counters::default()];
-        let mut expected = [[None::<u64>; 32]; 2];
-        let mut last = [[0u64; 32]; 2];
-        let mut now = 0;
-        for step in steps {
-            let guest = &mut guests[now];
-            let before = hart.calls;
-            match step {
-                Step::Switch => {
-                    guest.unload(&mut hart);
-                    prop_assert_eq!((hart.opened, hart.occupied()), (0, 0));
-                    now = 1 - now;
-                    guests[now].load(&mut hart);
-                }
-                Step::Work(amount) => {
-                    hart.work(amount);
-                    for value in expected[now].iter_mut().flatten() {
-                        *value = value.wrapping_add(amount);
-                    }
-                }
-                Step::Configure(clear) => {
-                    let configuration = Configuration { clear, ..Configuration::default() };
-                    let found = guest.configure(all(), cycles(), configuration, &mut hart);
-                    if let (Ok(counter @ 3..32), true) = (found, clear) {
-                        last[now][usize::from(counter)] = 0;
-                    }
-                }
-                Step::Start(base, mask, value) => {
-                    let Some(set) = CounterSet::named(base, mask, all()) else { continue };
-                    let old = guest.started;
-                    if guest.start(set, value, &mut hart) != Err(CallError::Invalid) {
-                        for counter in set.without(old).hardware().iter() {
-                            let counter = usize::from(counter);
-                            expected[now][counter] = Some(value.unwrap_or(last[now][counter]));
-                        }
-                    }
-                }
-                Step::Stop(base, mask, reset) => {
-                    let Some(set) = CounterSet::named(base, mask, all()) else { continue };
-                    guest.stop(set, reset, &mut hart);
-                    for counter in set.hardware().iter() {
-                        let counter = usize::from(counter);
-                        if let Some(value) = expected[now][counter].take() {
-                            last[now][counter] = value;
-                        }
-                    }
-                }
-            }
-            prop_assert!(hart.calls - before <= 2 * 29 + 1, "{} calls", hart.calls - before);
-            for (counter, value) in (0u8..).zip(expected[now]) {
-                if let Some(value) = value {
-                    prop_assert_eq!(guests[now].read(counter, &hart), Some(value));
-                }
-            }
-        }
-    }
 }

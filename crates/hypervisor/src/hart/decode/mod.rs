@@ -1,4 +1,4 @@
-//! What a guest's load or store wanted, when it trapped on an emulated device.
+//! Decoding of a guest's load or store that trapped on an emulated device.
 //!
 //! Two sources say so: the instruction itself ([`MemoryOperation::decode`]), and `htinst`, where
 //! the hart has written its transformation ([`TrapInstruction::from_htinst`]), which saves reading
@@ -24,14 +24,14 @@ pub use spinwait::{Register, Width};
 pub enum Access {
     /// Memory to `register`.
     Load {
-        /// Where the value goes.
+        /// Destination of the value.
         register: Register,
-        /// Whether the value's top bit fills the rest of the register, or zeros do.
+        /// Set if the value's top bit fills the rest of the register; otherwise zeros do.
         sign_extend: bool,
     },
     /// `register` to memory.
     Store {
-        /// Where the value comes from.
+        /// Source of the value.
         register: Register,
     },
 }
@@ -39,9 +39,9 @@ pub enum Access {
 /// A guest's load or store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MemoryOperation {
-    /// Which way, and which register.
+    /// Direction, and register.
     pub access: Access,
-    /// How much.
+    /// Number of bytes.
     pub width: Width,
     /// Bytes of the instruction, 2 or 4: what `sepc` advances by when it is done.
     pub length: u64,
@@ -141,7 +141,7 @@ impl MemoryOperation {
         })
     }
 
-    /// What a load leaves in its register when the device answered `value`.
+    /// Register's value after a load to which the device answered `value`.
     pub const fn loaded(self, value: u64) -> u64 {
         let value = self.width.truncate(value);
         let Access::Load {
@@ -159,11 +159,11 @@ impl MemoryOperation {
     }
 }
 
-/// What `htinst` says about a trap (privileged architecture, "Transformed Instruction or
+/// Decoded `htinst` of a trap (privileged architecture, "Transformed Instruction or
 /// Pseudoinstruction for `mtinst` or `htinst`").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapInstruction {
-    /// Nothing that helps: zero, or a value that is not understood and by the specification's own
+    /// No help: zero, or a value that is not understood and by the specification's own
     /// word may be taken for zero. The instruction has to be read from the guest's memory.
     Unknown,
     /// The guest's integer load or store.
@@ -201,7 +201,7 @@ impl TrapInstruction {
         }
     }
 
-    /// What the instruction does; `fetch` reads it from the guest's memory, where that is needed.
+    /// Decodes the instruction; `fetch` reads it from the guest's memory if `htinst` does not hold it.
     pub fn trapped(self, fetch: impl FnOnce() -> Option<u32>) -> Trapped {
         match self {
             Self::Operation(operation) => Trapped::Operation(operation),
@@ -216,14 +216,14 @@ impl TrapInstruction {
     }
 }
 
-/// What is known of the instruction whose load or store trapped.
+/// Decoded instruction whose load or store trapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Trapped {
-    /// It does this.
+    /// Transformed load or store.
     Operation(MemoryOperation),
-    /// It cannot be read any more: the guest has changed its tables since. The guest executes it again, and takes the fault
+    /// Instruction that cannot be read any more: the guest has changed its tables since. The guest executes it again, and takes the fault
     /// that it finds then, if it finds one.
     Gone,
-    /// It is no integer load or store, or the guest's tables themselves lie there.
+    /// No integer load or store, or an access of the page walk to the guest's tables.
     Other,
 }

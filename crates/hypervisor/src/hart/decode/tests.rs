@@ -60,7 +60,7 @@ proptest! {
         prop_assert_eq!(MemoryOperation::decode(bits), Some(store(rs2, width, 4)));
     }
 
-    /// Whatever a guest executes, the answer is a whole one.
+    /// Any word decodes without a panic.
     #[test]
     fn any_word(bits in any::<u32>()) {
         if let Some(operation) = MemoryOperation::decode(bits) {
@@ -228,7 +228,7 @@ fn pseudoinstructions_tell_of_a_walk() {
 }
 
 #[test]
-fn an_instruction_that_cannot_be_read_any_more_is_executed_again() {
+fn instruction_that_became_unreadable_is_executed_again() {
     let unknown = TrapInstruction::from_htinst(0);
     assert_eq!(unknown.trapped(|| None), Trapped::Gone);
     // lw a0, 0(a1), and addi a0, a0, 1.

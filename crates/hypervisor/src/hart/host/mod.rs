@@ -117,7 +117,7 @@ pub mod copy {
     }
 }
 
-/// There is no image, and nothing starts.
+/// Stand-in without an image: no hart starts.
 pub mod entry {
     /// An image without a byte.
     #[must_use]
@@ -137,7 +137,7 @@ pub mod entry {
         0
     }
 
-    /// There is no hart to go on with.
+    /// Stand-in that has no hart to continue on.
     ///
     /// # Safety
     /// As on a hart.
@@ -181,7 +181,7 @@ pub mod trial {
     macro_rules! none {
         ($($name:ident)+) => {
             $(
-                /// There is no such thing.
+                /// Stand-in without the feature.
                 #[must_use]
                 pub fn $name() -> Option<u64> {
                     None
@@ -191,7 +191,7 @@ pub mod trial {
     }
     none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask lock_holder);
 
-    /// There is no such thing.
+    /// Stand-in without the feature.
     #[must_use]
     pub fn zero_block(_page: *mut [u8; 4096]) -> Option<u64> {
         None
@@ -210,7 +210,7 @@ pub fn wait_for_interrupt() {
     std::thread::yield_now();
 }
 
-/// What [`set_pointer`] was last given on this thread.
+/// Value of this thread's last [`set_pointer`].
 ///
 /// # Panics
 /// Where it was given nothing: a test must say what its hart is.
@@ -226,13 +226,13 @@ pub fn set_pointer(pointer: *const ()) {
     POINTER.set(pointer);
 }
 
-/// There is no firmware: every call is answered by SBI_ERR_NOT_SUPPORTED.
+/// Stand-in without firmware: every call is answered by SBI_ERR_NOT_SUPPORTED.
 #[must_use]
 pub fn call_firmware(_extension: u64, _function: u64, _arguments: [u64; 5]) -> (i64, u64) {
     (-2, 0)
 }
 
-/// Does nothing: there are no devices.
+/// Stand-in that does nothing: there are no devices.
 pub fn memory_before_devices() {}
 
 /// Orders nothing, since there are no devices, but is counted.
@@ -240,20 +240,20 @@ pub fn devices_before_memory() {
     DEVICE_FENCES.set(DEVICE_FENCES.get() + 1);
 }
 
-/// How often this thread has called [`devices_before_memory`].
+/// Calls of [`devices_before_memory`] by this thread.
 #[cfg(test)]
 #[must_use]
 pub fn fences_behind_devices() -> u32 {
     DEVICE_FENCES.get()
 }
 
-/// Does not stall.
+/// Stand-in that does not stall.
 ///
 /// # Safety
 /// None is needed here; a hart's instruction needs it.
 pub unsafe fn stall_on_doubleword(_address: u64, _value: u64) {}
 
-/// Does not stall.
+/// Stand-in that does not stall.
 ///
 /// # Safety
 /// None is needed here; a hart's instruction needs it.
@@ -292,13 +292,13 @@ pub unsafe fn enter_guest(_context: *mut GuestContext) {}
 /// None is needed here; a hart's trap vector needs it.
 pub unsafe fn trap_vector() {}
 
-/// Nothing is saved: a thread's floating-point registers are its own.
+/// Stand-in that saves nothing: a thread's floating-point registers are its own.
 ///
 /// # Safety
 /// None is needed here; a hart's registers need it.
 pub unsafe fn float_save(_context: *mut FloatContext) {}
 
-/// Nothing is restored.
+/// Stand-in that restores nothing.
 ///
 /// # Safety
 /// None is needed here; a hart's registers need it.

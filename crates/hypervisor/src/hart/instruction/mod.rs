@@ -16,7 +16,7 @@ mod tests;
 
 use crate::hart::decode::Register;
 
-/// True for CBO.INVAL, CBO.CLEAN and CBO.FLUSH (CMO, "Cache-Block Management Instructions").
+/// Returns true for CBO.INVAL, CBO.CLEAN and CBO.FLUSH (CMO, "Cache-Block Management Instructions").
 #[must_use]
 pub const fn manages_cache_block(bits: u32) -> bool {
     /// Opcode MISC-MEM with the funct3 of CBO, and no destination.
@@ -60,7 +60,7 @@ pub struct CsrAccess {
 }
 
 impl CsrAccess {
-    /// True if the CSR is written: CSRRS and CSRRC with `x0` or an immediate of 0 "will not write to the CSR at all".
+    /// Returns true if the CSR is written: CSRRS and CSRRC with `x0` or an immediate of 0 "will not write to the CSR at all".
     pub fn writes(self) -> bool {
         let nothing = match self.operand {
             CsrOperand::Register(register) => register.is_zero(),
@@ -149,7 +149,7 @@ pub enum Instruction {
     HypervisorAccess,
     /// A cache-block operation on the block that the register's address lies in.
     CacheBlock(CacheBlockOperation, Register),
-    /// Anything else: the guest gets an illegal-instruction exception.
+    /// Any other instruction: the guest gets an illegal-instruction exception.
     Other,
 }
 

@@ -17,13 +17,13 @@ pub fn image() -> (u64, u64) {
     )
 }
 
-/// Where a hart other than the first starts, with the address of its `Hart` in a1.
+/// Entry of all harts but the first, with the address of the `Hart` in a1.
 #[must_use]
 pub fn secondary() -> u64 {
     hypervisor_secondary_start as *const () as u64
 }
 
-/// Where a hart starts that is only to store 1 in the byte whose address is in a1, and to stop.
+/// Entry of a hart that only stores 1 in the byte whose address is in a1, and stops.
 #[must_use]
 pub fn roll_call() -> u64 {
     hypervisor_roll_call as *const () as u64

@@ -33,7 +33,7 @@ pub fn count_down(steps: u64) {
     }
 }
 
-/// What [`set_pointer`] was last given on this hart.
+/// Value of this hart's last [`set_pointer`].
 #[inline]
 #[must_use]
 pub fn pointer() -> *const () {
@@ -103,7 +103,7 @@ pub unsafe fn stall_on_doubleword(address: u64, value: u64) {
     }
 }
 
-/// As [`stall_on_doubleword`], with a word; `value` is sign-extended.
+/// Stalls like [`stall_on_doubleword`], on a word; `value` is sign-extended.
 ///
 /// # Safety
 /// The address must be that of an aligned word of memory, and the hart must have Zawrs.

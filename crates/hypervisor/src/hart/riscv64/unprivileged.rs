@@ -1,4 +1,4 @@
-//! What may fault harmlessly: loads through the guest's own translation, accesses to devices ([`device`](super::device)), and trials of
+//! Instructions that may fault harmlessly: loads through the guest's own translation, accesses to devices ([`device`](super::device)), and trials of
 //! instructions that may not be there.
 //! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 

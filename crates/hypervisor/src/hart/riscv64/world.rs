@@ -7,7 +7,7 @@ use core::mem::offset_of;
 use crate::hart::context::{FloatContext, GuestContext};
 
 unsafe extern "C" {
-    /// Where every trap to HS-mode goes.
+    /// Entry of every trap to HS-mode.
     #[link_name = "hypervisor_trap_vector"]
     pub fn trap_vector();
     /// Stores the floating-point registers.

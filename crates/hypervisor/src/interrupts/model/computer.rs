@@ -25,7 +25,7 @@ pub(super) struct HardwareFile {
 }
 
 impl HardwareFile {
-    /// Whether `hgeip` shows it. The model's guests set no threshold.
+    /// Bit of `hgeip`. The model's guests set no threshold.
     pub(super) fn shows(&self) -> bool {
         let both = |array: usize| self.pending[array] & self.enabled[array] != 0;
         self.delivery == 1 && (both(0) || both(1))
@@ -46,7 +46,7 @@ pub(super) struct Computer {
     pub(super) world: RefCell<World>,
     pub(super) files: Vec<HartFiles>,
     pub(super) kept: Vec<Mutex<Interrupts, { place::INTERRUPTS }>>,
-    /// What happens elsewhere in the middle of the step, and after how many accesses.
+    /// Step of another hart in the middle of this one, and the accesses before it.
     interruption: Cell<Option<(u32, Step)>>,
     pub(super) accesses: Cell<u32>,
 }
@@ -70,7 +70,7 @@ impl Computer {
         }
     }
 
-    /// Has `step` happen in the middle of the next one, after so many accesses.
+    /// Lets `step` happen in the middle of the next step, after so many accesses.
     pub(super) fn interrupt_at(&self, access: u32, step: Step) {
         self.interruption.set(Some((access, step)));
     }
@@ -95,7 +95,7 @@ impl Computer {
         }
     }
 
-    /// Something between two accesses of the hypervisor's.
+    /// Marks a point between two accesses of the hypervisor, at which another step may happen.
     fn access(&self) {
         self.accesses.set(self.accesses.get() + 1);
         match self.interruption.take() {
@@ -106,7 +106,7 @@ impl Computer {
         }
     }
 
-    /// Whether the step is possible, and waits for no lock: what waits happens later, at another access.
+    /// Returns true if the step is possible and waits for no lock. A step that waits happens later, at another access.
     fn can_happen_now(&self, step: Step) -> bool {
         // The world's own copies of these are as old as the step.
         let world = {

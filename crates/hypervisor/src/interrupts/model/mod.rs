@@ -78,15 +78,15 @@ fn actions_of(world: &World, actions: &mut Vec<Action>) {
     }
 }
 
-/// Whether `other` can happen in the middle of `step`: on another hart, or on none.
+/// Returns true if `other` can happen in the middle of `step`: on another hart, or on none.
 fn elsewhere(step: Step, other: Step) -> bool {
     let hart = |step| match step {
         Step::Dispatch(hart, _)
-        | Step::Hear(hart, _)
+        | Step::Watch(hart, _)
         | Step::Enter(hart)
         | Step::Exit(hart)
         | Step::Attend(hart)
-        | Step::Look(hart)
+        | Step::Poll(hart)
         | Step::Leave(hart, _)
         | Step::Claim(hart, _)
         | Step::Meddle(hart)
@@ -118,7 +118,7 @@ impl World {
         self.owners().filter(forwards).count()
     }
 
-    /// In how many places the interrupt that was sent to `vcpu` is.
+    /// Number of places that hold the interrupt that was sent to `vcpu`.
     fn places(&self, vcpu: VcpuNumber, bit: u64) -> usize {
         let kept = &self.vcpu(vcpu).interrupts;
         let in_memory = usize::from(kept.state.pending & bit != 0);
@@ -169,17 +169,17 @@ fn broken(world: &World) -> Option<&'static str> {
                 return Some("a guest can send to a file that is not its VM's");
             }
         }
-        let heard = world.harts[hart.index()].heard & file.bit() != 0;
+        let watched_waiters = world.harts[hart.index()].watched_waiters & file.bit() != 0;
         let waits = |vcpu: VcpuNumber| {
             let departure = world.vcpu(vcpu).departure;
             matches!(departure, Some(Departure::Waits { watched: true }))
         };
         if let Owner::Vcpu(vcpu) = owner
             && watched
-            && !heard
+            && !watched_waiters
             && !waits(vcpu)
         {
-            return Some("a file is watched of which nobody wants to hear");
+            return Some("a file is watched for no waiter");
         }
         if owner == Owner::Free {
             if *state != HardwareFile::default() || watched {
@@ -218,7 +218,7 @@ fn broken(world: &World) -> Option<&'static str> {
     None
 }
 
-/// Whether everything comes to rest although no guest ever leaves by itself: harts attend to what interrupts them and
+/// Checks that everything comes to rest although no guest exits by itself: harts handle their interrupts and
 /// look into their files twice; then no file forwards, and every interrupt is where its vCPU finds it.
 fn drains(world: &World) -> Result<(), &'static str> {
     let mut world = world.clone();
@@ -228,7 +228,7 @@ fn drains(world: &World) -> Result<(), &'static str> {
             if turn % 4 == 0 {
                 // A look comes with a timer interrupt of the hart, which is in a guest or not.
                 does.push(Step::Exit(hart));
-                does.push(Step::Look(hart));
+                does.push(Step::Poll(hart));
             }
             if world.harts[hart.index()].vcpu.is_some() {
                 does.push(Step::Enter(hart));
@@ -264,7 +264,7 @@ fn drains(world: &World) -> Result<(), &'static str> {
         let told = match (kept.backing(), vcpu.departure) {
             (Backing::Memory, Some(Departure::Waits { .. })) => true,
             (Backing::File { hart, file }, Some(Departure::Waits { watched })) => {
-                watched || world.harts[hart.index()].heard & file.bit() != 0
+                watched || world.harts[hart.index()].watched_waiters & file.bit() != 0
             }
             (_, Some(Departure::Ready) | None) => false,
         };
@@ -324,7 +324,7 @@ fn all_states_of_two_siblings() {
 }
 
 #[test]
-fn all_states_of_a_vcpu_with_a_device() {
+fn all_states_of_vcpu_and_device() {
     explore_each(&[
         (2, 1, &[1], true, true, 1, 1),
         (2, 2, &[1], true, false, 1, 0),
@@ -332,23 +332,23 @@ fn all_states_of_a_vcpu_with_a_device() {
 }
 
 #[test]
-fn all_states_of_two_machines_with_one_file() {
+fn all_states_of_two_vms_one_file() {
     explore_each(&[(2, 1, &[1, 1], false, true, 0, 1)]);
 }
 
 /// A sibling stays in its guest, and can send by any old translation, while the other one moves between two harts.
 #[test]
-fn first_states_of_two_siblings_on_three_harts() {
+fn first_states_of_siblings_on_three_harts() {
     explore_first(&[(3, 1, &[2], false, false, 0, 0)], Some(60_000));
 }
 
 #[test]
-fn all_states_of_two_siblings_with_one_interruption() {
+fn all_states_of_interrupted_siblings() {
     explore_each(&[(2, 1, &[2], false, false, 1, 0)]);
 }
 
-/// So many steps of each larger computer are taken, from the nearest states first: all of them are more than memory holds.
-const MOST_STEPS: usize = 6_000_000;
+/// Most states visited of each larger computer, from the nearest states on: all of them are more than memory holds.
+const MAX_STATES: usize = 6_000_000;
 
 /// `cargo test -p hypervisor --release --lib -- --ignored --nocapture soak`; `make soak` runs it.
 #[test]
@@ -362,7 +362,7 @@ fn soak_first_states_of_larger_computers() {
         (3, 1, &[2], false, true, 0, 1),
         (3, 2, &[2], false, false, 1, 0),
     ] {
-        explore_first(&[size], Some(MOST_STEPS));
+        explore_first(&[size], Some(MAX_STATES));
     }
 }
 

@@ -11,17 +11,17 @@ use super::step::Step;
 use crate::interrupts::softfile::{Identity, State};
 use crate::interrupts::table::FileTable;
 
-/// What siblings send, and every one is counted.
+/// Identity that siblings send; every message is counted.
 pub(super) const COUNTED: Identity = Identity::new(1).unwrap();
-/// What the board's source sends; counted too.
+/// Identity that the board's source sends; counted too.
 pub(super) const OF_SOURCE: Identity = Identity::new(2).unwrap();
-/// What anybody sends at any time, and nobody counts.
+/// Identity that any hart sends at any time; not counted.
 pub(super) const NOISE: Identity = Identity::new(3).unwrap();
 
-/// What guests enable.
+/// Identities that guests enable.
 pub(super) const ENABLED: u64 = COUNTED.bit() | OF_SOURCE.bit();
 
-/// What is under way from the board's APLIC to a hart, in its order.
+/// Message in flight from the board's APLIC to a hart, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Message {
     /// To a guest file, from the source.
@@ -39,17 +39,17 @@ pub(super) struct Hart {
     /// `hgeie`.
     pub(super) watched: u64,
     /// The files that are watched while the hart has another vCPU, a bit each.
-    pub(super) heard: u64,
+    pub(super) watched_waiters: u64,
     pub(super) kicked: bool,
     /// The message of a synchronisation has arrived.
     pub(super) synchronised: bool,
     pub(super) in_flight: Vec<Message>,
-    /// Whose vCPU it has.
+    /// vCPU on the hart.
     pub(super) vcpu: Option<VcpuNumber>,
     pub(super) in_guest: bool,
     /// The VM, and the generation of its table, that the hart has declared to use.
     pub(super) declared: Option<(u16, Generation)>,
-    /// Where a guest on it can send to now: every page that was mapped since it entered.
+    /// Pages that a guest on it can send to now: every page that was mapped since it entered.
     pub(super) reach: BTreeSet<(VcpuNumber, Reached)>,
 }
 
@@ -81,12 +81,12 @@ impl Reached {
 pub(super) struct Vcpu {
     pub(super) vm: u16,
     pub(super) interrupts: Interrupts,
-    /// What its page is mapped to.
+    /// Backing of the vCPU's interrupt-file page.
     pub(super) mapped: Backing,
     /// An interrupt that was sent to it and that it has not claimed.
     pub(super) counted: bool,
     pub(super) of_source: bool,
-    /// What the guest enabled last.
+    /// Identities that the guest enabled last.
     pub(super) enabled: u64,
     pub(super) departure: Option<Departure>,
     pub(super) woken: bool,
@@ -99,20 +99,20 @@ pub(super) struct World {
     pub(super) generations: Vec<Generation>,
     /// To whom and where the board's source sends.
     pub(super) source: Option<(VcpuNumber, Backing)>,
-    /// Whether the first VM has a device.
+    /// Set if the first VM has a device.
     pub(super) has_source: bool,
-    /// Whether an interrupt in the file of a vCPU that waits interrupts the hypervisor.
+    /// Set if an interrupt in the file of a waiting vCPU interrupts the hypervisor.
     pub(super) watches: bool,
-    /// How often another hart still acts in the middle of a step.
+    /// Remaining interruptions of a step by another hart.
     pub(super) interruptions: u8,
-    /// How often guests still do what they seldom do: meddle, make noise, disable, re-route, start anew.
+    /// Remaining rare steps of guests: meddle, make noise, disable, re-route, restart.
     pub(super) surprises: u8,
     /// The first broken promise that a step found by itself.
     pub(super) broken: Option<&'static str>,
 }
 
 impl World {
-    /// So many harts with so many files each, and a VM with so many vCPUs for each number; `has_source` says whether the
+    /// Computer of so many harts with so many files each, and a VM with so many vCPUs for each number; `has_source` says whether the
     /// first VM has a device.
     pub(super) fn new(
         harts: usize,
@@ -151,7 +151,7 @@ impl World {
                     hardware: std::vec![HardwareFile::default(); usize::from(files)],
                     waiting: 0,
                     watched: 0,
-                    heard: 0,
+                    watched_waiters: 0,
                     kicked: false,
                     synchronised: false,
                     in_flight: Vec::new(),
@@ -242,7 +242,7 @@ impl World {
         self.source = Some((to, interrupts.backing()));
     }
 
-    /// What the vCPU on the hart has pending and enabled in the first array.
+    /// Pending and enabled identities of the hart's vCPU, first array.
     fn claimable(&self, hart: HartId, vcpu: VcpuNumber) -> u64 {
         let interrupts = &self.vcpu(vcpu).interrupts;
         match interrupts.file_on(hart) {
@@ -263,7 +263,7 @@ impl World {
                 Step::Enter(hart),
                 Step::Exit(hart),
                 Step::Attend(hart),
-                Step::Look(hart),
+                Step::Poll(hart),
                 Step::Leave(hart, Departure::Ready),
                 Step::Leave(
                     hart,
@@ -276,7 +276,7 @@ impl World {
                 Step::Arrive(hart),
             ]);
             candidates.extend(self.vcpu_ids().map(|vcpu| Step::Dispatch(hart, vcpu)));
-            candidates.extend(self.vcpu_ids().map(|vcpu| Step::Hear(hart, vcpu)));
+            candidates.extend(self.vcpu_ids().map(|vcpu| Step::Watch(hart, vcpu)));
             candidates.extend(all.map(|identity| Step::Claim(hart, identity)));
             for &(to, through) in &self.hart(hart).reach {
                 candidates.extend([COUNTED, NOISE].map(|identity| Step::Send {
@@ -300,20 +300,20 @@ impl World {
         match step {
             Step::Dispatch(hart, vcpu) => self.hart(hart).vcpu.is_none() && self.is_off(vcpu),
             // Only where waits are not watched anyway.
-            Step::Hear(hart, vcpu) => {
+            Step::Watch(hart, vcpu) => {
                 let file = self.vcpu(vcpu).interrupts.file_on(hart);
                 let waits = matches!(self.vcpu(vcpu).departure, Some(Departure::Waits { .. }));
                 !self.watches
                     && self.hart(hart).vcpu.is_some()
                     && !self.hart(hart).in_guest
                     && waits
-                    && file.is_some_and(|file| self.hart(hart).heard & file.bit() == 0)
+                    && file.is_some_and(|file| self.hart(hart).watched_waiters & file.bit() == 0)
             }
             Step::Enter(hart) => self.hart(hart).vcpu.is_some() && !self.hart(hart).in_guest,
             Step::Exit(hart) => self.hart(hart).in_guest,
             Step::Attend(hart) => self.is_interrupted(hart),
             // The hart looks only where it forwards; elsewhere nothing happens.
-            Step::Look(hart) => {
+            Step::Poll(hart) => {
                 !self.hart(hart).in_guest
                     && self
                         .hart(hart)

@@ -100,7 +100,7 @@ pub fn message(offset: u64, value: u32) -> Option<Identity> {
     }
 }
 
-/// What stands behind a value of `siselect`.
+/// Register that a value of `siselect` selects.
 #[derive(Clone, Copy)]
 enum Register {
     Zero,
@@ -161,7 +161,7 @@ impl InterruptFile {
         (threshold == 0 || first.number() < threshold).then_some(first)
     }
 
-    /// Whether the file interrupts its vCPU.
+    /// Returns true if the file interrupts its vCPU.
     pub fn interrupt(&self) -> bool {
         self.state.delivery && self.top().is_some()
     }

@@ -50,7 +50,7 @@ fn messages_are_read_in_either_byte_order() {
 }
 
 #[test]
-fn claiming_takes_one_at_a_time_in_order() {
+fn claims_take_one_identity_in_priority_order() {
     let mut file = InterruptFile::default();
     file.write_indirect(0xc0, u64::MAX).unwrap();
     file.write_indirect(0x70, 1).unwrap();
@@ -68,7 +68,7 @@ fn claiming_takes_one_at_a_time_in_order() {
 }
 
 #[test]
-fn the_threshold_holds_back_itself_and_all_above() {
+fn threshold_masks_itself_and_all_above() {
     let mut file = InterruptFile::restore(State {
         pending: 1 << 9 | 1 << 10,
         enabled: u64::MAX,

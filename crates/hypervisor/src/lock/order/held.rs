@@ -6,10 +6,10 @@ use thiserror::Error;
 const NAMES: [&str; 20] = [
     "Vcpu::registers",
     "Vm::loading",
-    "Vm::chips",
+    "Vm::trapped_devices",
     "Vm::reclaim",
-    "Vm::told",
-    "Vm::life",
+    "Vm::reported_allocation",
+    "Vm::life_cycle",
     "Hypervisor::disks",
     "Groups::ledger",
     "Groups::groups",
@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn locks_are_awaited_only_in_order() {
-        let held = Held::default().with(place::CHIPS).with(place::SCHEDULER);
+        let held = Held::default()
+            .with(place::TRAPPED_DEVICES)
+            .with(place::SCHEDULER);
         for place in 0..=place::SCHEDULER {
             let defect = held.may_wait(place).unwrap_err();
             assert_eq!(defect.held, place::SCHEDULER);
@@ -86,9 +88,12 @@ mod tests {
             assert_eq!(held.may_wait(place), Ok(()));
         }
         let after = held.without(place::SCHEDULER);
-        assert_eq!(after.may_wait(place::TOLD), Ok(()));
+        assert_eq!(after.may_wait(place::REPORTED_ALLOCATION), Ok(()));
         let text = after.may_wait(place::REGISTERS).unwrap_err().to_string();
-        assert_eq!(text, "waits for Vcpu::registers and has Vm::chips");
+        assert_eq!(
+            text,
+            "waits for Vcpu::registers and has Vm::trapped_devices"
+        );
     }
 
     #[test]

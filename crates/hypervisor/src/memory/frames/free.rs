@@ -1,4 +1,4 @@
-//! Which physical memory is nobody's, as a sorted list of regions.
+//! Free physical memory, as a sorted list of regions.
 //!
 //! [`FreeRegions`] begins with the board's RAM less what somebody holds already (the firmware,
 //! the hypervisor's own image, the system image, the board's device tree), and hands out aligned

@@ -48,7 +48,7 @@ impl FrameSize {
     /// From the smallest.
     pub const ALL: [Self; 3] = [Self::Page, Self::Megapage, Self::Gigapage];
 
-    /// How many bytes a frame has, and what its address is a multiple of.
+    /// Bytes of a frame, and alignment of its address.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -213,7 +213,7 @@ impl Frames {
         found.map(|(owner, _)| *owner)
     }
 
-    /// How many bytes `owner` uses.
+    /// Bytes that `owner` uses.
     #[must_use]
     pub fn bytes_of(&self, owner: FrameOwner) -> u64 {
         self.owned.get(&owner).map_or(0, |holding| {
@@ -224,7 +224,7 @@ impl Frames {
         })
     }
 
-    /// How many bytes nobody has, and nobody has a sheet on.
+    /// Bytes that nobody has, and nobody has a sheet on.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.free.free_bytes()
@@ -281,7 +281,7 @@ impl Frames {
     }
 }
 
-/// So many bits, fewer than 64, from the lowest.
+/// Mask of the lowest `count` bits, fewer than 64.
 const fn run(count: u32) -> u64 {
     (1 << count) - 1
 }

@@ -103,7 +103,7 @@ pub struct PagePool {
     outside: u64,
 }
 
-/// There are too few pages for the guests whose memory comes when it is touched.
+/// Too few pages for the guests on placement `paged`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no room for {wanted} pages of VMs whose memory comes when it is touched, and for their tables: {left} are left"

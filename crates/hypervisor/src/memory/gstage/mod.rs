@@ -49,7 +49,7 @@ pub trait TableMemory {
     fn allocate(&mut self, size: u64) -> Option<HostPhysical>;
 }
 
-/// How many levels there are.
+/// Number of levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// Three levels, 41 bits of guest-physical address.
@@ -86,7 +86,7 @@ const fn leaf_size(level: u32) -> u64 {
     PAGE_SIZE << (9 * level)
 }
 
-/// Why a mapping could not be changed.
+/// Reason why a mapping could not be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// An address or a size is not a multiple of a page.
@@ -95,13 +95,13 @@ pub enum MapError {
     /// An address lies beyond what the tables can express.
     #[error("the address is beyond the reach of the tables")]
     OutOfReach,
-    /// Something is there already.
+    /// The address is mapped already.
     #[error("{0} is mapped already")]
     Mapped(GuestPhysical),
-    /// Nothing is there.
+    /// The address is not mapped.
     #[error("{0} is not mapped")]
     NotMapped(GuestPhysical),
-    /// There is no memory for a table.
+    /// No memory for a table.
     #[error("there is no memory left for tables")]
     OutOfMemory,
 }

@@ -6,7 +6,7 @@
 
 use super::Mode;
 use crate::hart::csr::{self, number};
-use crate::memory::translations::{MOST_TAG_BITS, Tags};
+use crate::memory::translations::{MAX_TAG_BITS, Tags};
 
 const MODE_SHIFT: u32 = 60;
 const VMID_SHIFT: u32 = 44;
@@ -70,7 +70,7 @@ impl Offer {
         };
         let (sv39x4, sv48x4) = (has(Mode::Sv39x4), has(Mode::Sv48x4));
         let mode = if sv39x4 { Mode::Sv39x4 } else { Mode::Sv48x4 };
-        let most = (1u64 << MOST_TAG_BITS) - 1;
+        let most = (1u64 << MAX_TAG_BITS) - 1;
         register.write(mode.field() << MODE_SHIFT | most << VMID_SHIFT);
         // The implemented bits are the lowest.
         let tag_bits = (register.read() >> VMID_SHIFT & most).trailing_ones();

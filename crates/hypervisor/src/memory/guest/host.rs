@@ -3,7 +3,7 @@
 use super::HostMemory;
 use crate::memory::owned::OwnedRegion;
 
-/// This computer's memory, so that an access is an instruction and not a call. Devices would otherwise be generic over it, and so would be
+/// Memory of this computer, so that an access is an instruction and not a call. Devices would otherwise be generic over it, and so would be
 /// what holds them.
 #[cfg(not(test))]
 type Inner = crate::memory::physical::Physical;

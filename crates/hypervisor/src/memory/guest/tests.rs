@@ -128,7 +128,7 @@ fn pages_may_come_on_the_first_touch() {
     assert_eq!(memory.in_one(guest(0xbfff_f000), 8), None);
 }
 
-/// Where the pages of the guest lie, from 0x8000_0000 on: frames by their numbers.
+/// Guest memory whose pages, from 0x8000_0000 on, lie in these frames.
 fn scattered(frames: &[u64]) -> GuestMemory {
     let piece = |(index, frame): (usize, &u64)| Piece {
         guest: region(0x8000_0000 + index as u64 * PAGE_SIZE, PAGE_SIZE),

@@ -1,4 +1,4 @@
-//! Where the VMs' RAM goes.
+//! Places of the VMs' RAM.
 //!
 //! With placements `real` and `resident` a guest's RAM lies in one piece, so
 //! where it lies decides how large the leaves of its G-stage can be. A VM of a gibibyte or more
@@ -24,7 +24,7 @@ use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use crate::memory::owned::OwnedRegion;
 use crate::memory::reclaim::MAX_PAGES_A_STEP;
 
-/// Why the VMs could not all be placed.
+/// Reason why the VMs could not all be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// A VM's memory is not made of megapages.
@@ -35,10 +35,10 @@ pub enum PlacementError {
         /// Size that the VM asked for.
         size: u64,
     },
-    /// There are too few pages for the VMs whose pages come when they are touched.
+    /// Too few pages for the VMs on placement `paged`.
     #[error(transparent)]
     NoPages(#[from] NoPages),
-    /// There is no room in one piece.
+    /// No room in one piece.
     #[error(
         "no room for a VM's {size} bytes: the largest piece of the host's memory that is left has \
          {largest}"

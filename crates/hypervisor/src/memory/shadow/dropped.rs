@@ -6,7 +6,7 @@ pub const SPACES: usize = 32;
 const _: () = assert!(SPACES <= u32::BITS as usize);
 
 /// Pages that are dropped one by one; for more of a space, all of it goes.
-const MOST_PAGES: usize = 8;
+const MAX_PAGES: usize = 8;
 
 /// Translations that a hart must drop before the guest is entered again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Dropped {
     /// Whole spaces, a bit each.
     spaces: u32,
     /// Single addresses and their spaces.
-    pages: [(u8, u64); MOST_PAGES],
+    pages: [(u8, u64); MAX_PAGES],
     count: usize,
 }
 
@@ -35,7 +35,7 @@ impl Dropped {
         }
     }
 
-    /// The same that `other` says.
+    /// Adds all of `other`.
     pub fn add(&mut self, other: Self) {
         self.spaces |= other.spaces;
         for (number, address) in other.pages.into_iter().take(other.count) {

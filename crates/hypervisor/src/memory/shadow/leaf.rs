@@ -29,7 +29,7 @@ pub const fn size(level: u32) -> u64 {
 pub struct Leaf {
     /// The guest-virtual address that it is for, anywhere in it.
     pub address: u64,
-    /// Where the byte at this address lies.
+    /// Host address of the byte at this address.
     pub host: HostPhysical,
     /// 0 for 4 KiB, 1 for 2 MiB, 2 for 1 GiB.
     pub level: u32,
@@ -49,7 +49,7 @@ impl Leaf {
         entry & (USER | MEMORY_TYPE) | entry & most & (READ | WRITE | EXECUTE)
     }
 
-    /// As an entry.
+    /// Encodes the leaf as an entry.
     pub(super) fn bits(&self) -> u64 {
         let base = self.host.raw() & !(size(self.level) - 1);
         let number = (base / PAGE_SIZE) & PPN_BITS;

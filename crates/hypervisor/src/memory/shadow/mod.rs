@@ -41,8 +41,8 @@
 )]
 
 mod dropped;
+pub mod guest_walk;
 mod leaf;
-pub mod look;
 pub mod offer;
 mod pool;
 #[cfg(test)]
@@ -59,7 +59,7 @@ use leaf::Entry;
 use pool::{Frame, List, Pool};
 
 /// Leaves to pages that move which are kept at a time.
-const MOST_MOVING: usize = 128;
+const MAX_MOVING_LEAVES: usize = 128;
 const PAGE_SHIFT: u32 = 12;
 const ENTRY_SIZE: u64 = 8;
 
@@ -96,7 +96,7 @@ struct Space {
     levels: u32,
     root: Frame,
     frames: List,
-    /// When it was entered last.
+    /// Time of the last entry.
     used: u64,
 }
 
@@ -140,7 +140,7 @@ impl ShadowTables {
             current: None,
             clock: 0,
             reached: 0,
-            moving: Vec::with_capacity(MOST_MOVING),
+            moving: Vec::with_capacity(MAX_MOVING_LEAVES),
         }
     }
 
@@ -186,7 +186,7 @@ impl ShadowTables {
         let Some(number) = self.current else {
             return dropped;
         };
-        if leaf.moves.is_some() && self.moving.len() >= MOST_MOVING {
+        if leaf.moves.is_some() && self.moving.len() >= MAX_MOVING_LEAVES {
             dropped.add(self.forget(Operands::default(), memory));
         }
         // At the last try the space is empty, and the pool has a frame for each level.
@@ -233,7 +233,7 @@ impl ShadowTables {
         dropped
     }
 
-    /// These guest-physical pages have been sent elsewhere; `None` for all that can be.
+    /// Forgets the leaves of guest-physical pages that were moved; `None` for all that can be moved.
     pub fn forget_moved(
         &mut self,
         pages: Option<impl Iterator<Item = GuestPhysical>>,
@@ -251,7 +251,7 @@ impl ShadowTables {
         dropped
     }
 
-    /// Nothing is kept, and satp is Bare.
+    /// Forgets everything; satp is Bare.
     pub fn clear(&mut self) {
         self.current = None;
         let mut dropped = Dropped::default();

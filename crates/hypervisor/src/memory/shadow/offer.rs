@@ -102,7 +102,7 @@ impl SpaceOffer {
     }
 }
 
-/// So many vCPUs have ASIDs where there are too few for all.
+/// Number of vCPUs that have ASIDs if there are too few for all.
 const FIRST: usize = 64;
 
 /// Bits of the largest ASID that a space of the first vCPUs has.

@@ -58,13 +58,13 @@ impl Pool {
         pool
     }
 
-    /// How many are free.
+    /// Number of free frames.
     #[cfg(test)]
     pub const fn left(&self) -> usize {
         self.left
     }
 
-    /// Where a frame lies.
+    /// Host address of a frame.
     pub const fn address(&self, frame: Frame) -> HostPhysical {
         HostPhysical::new(self.base.raw() + frame.0 as u64 * PAGE_SIZE)
     }

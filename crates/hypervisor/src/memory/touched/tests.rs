@@ -58,12 +58,12 @@ impl TableMemory for Computer {
 #[derive(Debug, Clone)]
 struct Shared(std::sync::Arc<HostMutex<(Computer, Vec<u64>)>>);
 
-impl Store for Shared {
-    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
+impl PageStore for Shared {
+    fn with_tables<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
         with(&self.0.lock().unwrap().0)
     }
 
-    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+    fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
         let mut guard = self.0.lock().unwrap();
         let (computer, own) = &mut *guard;
         let before = computer.given.clone();
@@ -130,7 +130,7 @@ fn at(offset: u64) -> GuestPhysical {
 fn touched_page_is_mapped_and_stays() {
     let (memory, table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
     assert!(memory.comes_on_touch() && memory.whole().is_none() && memory.mapped().is_empty());
-    let mapped = |address| store.look(|tables| table.lock().translate(tables, address));
+    let mapped = |address| store.with_tables(|tables| table.lock().translate(tables, address));
     assert_eq!(mapped(at(0x5000)), None);
     assert_eq!(memory.touch(at(0x5123)), Touch::FaultedIn);
     let there = mapped(at(0x5000)).unwrap();
@@ -200,7 +200,7 @@ proptest! {
             expected.insert(page, host);
             Ok(())
         };
-        let mapped = |address| store.look(|tables| table.lock().translate(tables, address));
+        let mapped = |address| store.with_tables(|tables| table.lock().translate(tables, address));
         for act in acts {
             match act {
                 Act::Touch(page) => {
@@ -268,7 +268,7 @@ struct Pooled(std::sync::Arc<HostMutex<Pool>>);
 struct Pool {
     pages: PagePool,
     words: HashMap<u64, u64>,
-    /// Where the next table goes while the system is assembled.
+    /// Address of the next table while the system is assembled.
     assembly: Option<u64>,
 }
 
@@ -294,12 +294,12 @@ impl TableMemory for Pool {
     }
 }
 
-impl Store for Pooled {
-    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
+impl PageStore for Pooled {
+    fn with_tables<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
         with(&*self.0.lock().unwrap())
     }
 
-    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+    fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
         with(&mut *self.0.lock().unwrap())
     }
 

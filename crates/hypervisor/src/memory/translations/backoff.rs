@@ -15,12 +15,12 @@ use abi::system::TlbPurge;
 /// a change of hart some 2,500 in the hypervisor alone: so this is below 0.2 % of it.
 pub const MAX_UNWATCHED: u16 = 256;
 
-/// For one vCPU: what has come of watching its fences. Only the hart that has the vCPU uses it.
+/// Result of watching a vCPU's fences. Used by the hart that has the vCPU alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
     /// Changes of hart that went unwatched after the last watch in vain, or half of them for each that has paid since.
     penalty: u16,
-    /// Those that still go unwatched.
+    /// Stays that are still to go unwatched.
     unwatched: u16,
 }
 

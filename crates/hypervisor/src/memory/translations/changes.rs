@@ -1,4 +1,4 @@
-//! Which pages of a VM's G-stage table have changed, and when.
+//! Pages of a VM's G-stage table that have changed, and their generations.
 //!
 //! Mostly the pages of its vCPUs' interrupt files change: at each change of hart, the page of the vCPU's file is another one. To drop all of
 //! the VM's translations for that would be as much as any method of keeping them can save. Where the guest gives pages of its memory back,
@@ -8,7 +8,7 @@ use crate::memory::address::GuestPhysical;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Pages that are dropped one by one; for more, everything is dropped at once, which takes two fences.
-const MOST: usize = 4;
+const MAX_PAGES: usize = 4;
 
 /// Changes of a table.
 pub trait Changed {
@@ -16,7 +16,7 @@ pub trait Changed {
     fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>>;
 }
 
-/// For each of up to `N` pages, the generation of the table that its last change led to.
+/// Generation of the table after the last change of each of up to `N` pages.
 #[derive(Debug)]
 pub struct Changes<const N: usize> {
     page: fn(u32) -> GuestPhysical,
@@ -28,7 +28,7 @@ pub struct Changes<const N: usize> {
 }
 
 impl<const N: usize> Changes<N> {
-    /// None yet. Page `index` of the table is `page(index)`.
+    /// No changes yet. Page `index` of the table is `page(index)`.
     pub const fn new(page: fn(u32) -> GuestPhysical) -> Self {
         Self {
             page,
@@ -71,7 +71,7 @@ impl<const N: usize> Changed for Changes<N> {
         if generation == 0 || self.all_since(generation) {
             return None;
         }
-        let mut later = [0; MOST];
+        let mut later = [0; MAX_PAGES];
         let mut count = 0;
         for (index, last) in (0u32..).zip(self.used()) {
             // The reader has read a generation, and every change up to it was noted before it was shown. A change that is noted
@@ -145,6 +145,6 @@ mod tests {
             changes.note(index, 2 + u64::from(index));
         }
         assert_eq!(since(&changes, 1), None);
-        assert_eq!(since(&changes, 2).map(|pages| pages.len()), Some(MOST));
+        assert_eq!(since(&changes, 2).map(|pages| pages.len()), Some(MAX_PAGES));
     }
 }

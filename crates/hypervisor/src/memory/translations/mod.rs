@@ -40,7 +40,7 @@ mod tests;
 pub mod vmid_table;
 
 pub use fences::Fences;
-pub use tags::{MOST_TAG_BITS, Tag, Tags};
+pub use tags::{MAX_TAG_BITS, Tag, Tags};
 
 use crate::hart::capabilities::Capability;
 use crate::memory::address::GuestPhysical;
@@ -50,7 +50,7 @@ use remote::Outstanding;
 use scheduler::{HartId, HartSet, MAX_HARTS, VcpuNumber};
 use vmid_table::VmidTable;
 
-/// So many of a guest's changes of its address space are carried out for it while its fences trap, after each change of hart; at
+/// Number of changes of its address space that the hypervisor carries out for a guest while the guest's fences trap, after each change of hart; at
 /// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
 /// space all the time would pay more for that than its entries on other harts are worth.
 pub const CHANGES_WHILE_ARMED: u8 = 2;
@@ -65,10 +65,10 @@ pub const fn needed(method: TlbPurge) -> Option<Capability> {
     }
 }
 
-/// How the hypervisor comes to know that a vCPU has fenced, while it is on a hart.
+/// Way in which the hypervisor learns that a vCPU has fenced, while it is on a hart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Watch {
-    /// It need not: no other hart is a good one.
+    /// No watch: no other hart has current entries.
     #[default]
     Nothing,
     /// The next fence traps, and so does each access to satp (hstatus.VTVM).
@@ -86,7 +86,7 @@ pub struct Remembered {
     pub due: bool,
 }
 
-/// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
+/// Harts that may cache translations of one vCPU. Used by the hart that has the vCPU alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 // The large parts last.
 #[repr(C)]
@@ -101,12 +101,12 @@ pub struct Cached {
     on: [OnHart; MAX_HARTS],
 }
 
-/// For one vCPU and one hart: what has been dropped there. Together, so that an arrival touches one line of the cache for it.
+/// Purges of one vCPU on one hart. Together, so that an arrival touches one line of the cache for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct OnHart {
     /// The generation of the G-stage table since which nothing older is cached there. 0: not yet.
     seen: u64,
-    /// How many of the fences that siblings asked for have been carried out there.
+    /// Number of siblings' fences that have been carried out there.
     fenced: u64,
 }
 
@@ -193,7 +193,7 @@ impl Cached {
             }
     }
 
-    /// How the vCPU's fences are watched; between two stays, how they were at the end of the first one.
+    /// Watch of the vCPU's fences; between two stays, the watch at the end of the first one.
     #[inline]
     #[must_use]
     pub const fn watch(&self) -> Watch {
@@ -329,7 +329,7 @@ impl Purge {
         self.drop_entries(tag, pages, asked, fences);
     }
 
-    /// The same, where it has been looked up which `pages` of the table have changed since [`Purge::older`]: `Some(None)` is all of them.
+    /// Drops entries where it is known which `pages` of the table have changed since [`Purge::older`]: `Some(None)` is all of them.
     fn drop_entries(
         self,
         tag: Tag,
@@ -357,7 +357,7 @@ impl Purge {
 
 #[cfg(test)]
 impl Cached {
-    /// How many fences of siblings have been carried out on `hart`.
+    /// Number of siblings' fences that have been carried out on `hart`.
     const fn fenced_to(&self, hart: HartId) -> u64 {
         self.on[hart.index()].fenced
     }

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub const KEPT: usize = 8;
 
 /// Pages that are fenced one by one; a longer range is every address.
-pub const MOST_PAGES: u64 = 8;
+pub const MAX_PAGES: u64 = 8;
 
 const PAGE: u64 = 4096;
 
@@ -27,14 +27,14 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// Those of a call for `size` bytes from `start` (SBI, "RFENCE Extension").
+    /// Operands of a call for `size` bytes from `start` (SBI, "RFENCE Extension").
     #[must_use]
     pub fn of_range(start: u64, size: u64, asid: Option<u16>) -> Self {
         let first = start / PAGE * PAGE;
         let bytes = start.checked_add(size).map(|end| end - first);
         let count = bytes.map(|bytes| bytes.div_ceil(PAGE).max(1));
         let all = start == 0 && size == 0;
-        let count = count.filter(|count| !all && *count <= MOST_PAGES);
+        let count = count.filter(|count| !all && *count <= MAX_PAGES);
         Self {
             pages: count.map(|count| (first, count)),
             asid,
@@ -66,7 +66,7 @@ pub fn asked(
 /// Fences that a vCPU has been asked for.
 #[derive(Debug)]
 pub struct Fenced<const N: usize = KEPT> {
-    /// So many so far.
+    /// Number of fences so far.
     count: AtomicU64,
     kept: Mutex<Kept<N>, { place::FENCES }>,
 }
@@ -99,7 +99,7 @@ impl<const N: usize> Default for Fenced<N> {
 }
 
 impl<const N: usize> Fenced<N> {
-    /// How many fences there have been.
+    /// Number of fences so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         // A vCPU that has taken its request sees all that was counted before the request was made. What a vCPU misses that has
@@ -134,7 +134,7 @@ impl<const N: usize> Outstanding for Fenced<N> {
 
 #[cfg(test)]
 impl<const N: usize> Fenced<N> {
-    /// The same to whoever has carried out the fences up to the numbers that `seen` gives, with small numbers.
+    /// Renumbers the fences and the numbers in `seen` from 0 on, with the same meaning for all readers.
     pub(super) fn renumbered(&self, seen: &mut [u64]) -> Self {
         let count = self.count();
         let most = N as u64 + 1;
@@ -208,8 +208,8 @@ mod tests {
         assert_eq!(pages(0x1000, 0x1000), Some((0x1000, 1)));
         assert_eq!(pages(0x1fff, 2), Some((0x1000, 2)));
         assert_eq!(pages(0x1800, 0), Some((0x1000, 1)));
-        assert_eq!(pages(0, MOST_PAGES * PAGE), Some((0, MOST_PAGES)));
-        assert_eq!(pages(0, MOST_PAGES * PAGE + 1), None);
+        assert_eq!(pages(0, MAX_PAGES * PAGE), Some((0, MAX_PAGES)));
+        assert_eq!(pages(0, MAX_PAGES * PAGE + 1), None);
         for (start, size) in [(0, 0), (0, u64::MAX), (0x1000, u64::MAX), (u64::MAX, 2)] {
             assert_eq!(pages(start, size), None, "{start:#x}, {size:#x}");
         }

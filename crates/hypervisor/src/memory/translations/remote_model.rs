@@ -20,7 +20,7 @@ enum Forgotten {
     Nothing,
     /// A hart that the vCPU comes to carries nothing out.
     Arrival,
-    /// Nor does one that is asked.
+    /// The bit of a request is not set.
     Request,
     /// Operands that are kept no longer are taken for nothing.
     Overflow,
@@ -190,7 +190,7 @@ impl World {
         world
     }
 
-    /// As the run loop does it.
+    /// Enters as the run loop does.
     fn entered(&self, place: usize, forgotten: Forgotten) -> Self {
         let mut world = self.copied();
         if core::mem::take(&mut world.requested) {

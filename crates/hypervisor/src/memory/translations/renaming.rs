@@ -179,7 +179,7 @@ impl World {
     }
 }
 
-/// How many worlds there are, or nothing where something could be used that must not be.
+/// Number of worlds, or `None` if a stale entry could be used in one.
 fn explore(tags: u16, forgotten: Forgotten) -> Option<usize> {
     let first = World::new(tags);
     let mut known = HashSet::from([first.clone()]);

@@ -3,7 +3,7 @@
 use scheduler::{MAX_NUMBERS, VcpuNumber};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
-pub const MOST_TAG_BITS: u32 = 14;
+pub const MAX_TAG_BITS: u32 = 14;
 
 /// A VMID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,8 +31,8 @@ impl Tags {
     #[must_use]
     pub const fn with_bits(bits: u32) -> Self {
         let all = 1u32
-            << if bits > MOST_TAG_BITS {
-                MOST_TAG_BITS
+            << if bits > MAX_TAG_BITS {
+                MAX_TAG_BITS
             } else {
                 bits
             };

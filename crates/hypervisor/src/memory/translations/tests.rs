@@ -32,7 +32,7 @@ fn the_first_vcpus_have_the_first_tags() {
 
 #[test]
 fn tags_fit_the_available_bits() {
-    for bits in 0..=MOST_TAG_BITS {
+    for bits in 0..=MAX_TAG_BITS {
         let tags = Tags::with_bits(bits);
         let most = (0..MAX_NUMBERS as u16).map(|index| tags.of(vcpu(index)).number());
         assert!(most.max().is_some_and(|most| u32::from(most) < 1 << bits));

@@ -1,4 +1,4 @@
-//! For one hart: which tag (VMID) marks the entries of each vCPU there, and how a hart gets rid of what a tag marks.
+//! VMIDs of one hart: the tag that marks the entries of each vCPU there, and how a hart drops what a tag marks.
 //!
 //! By fences ([`Purging::Fence`]) each vCPU has the same tag on every hart, and what it marks is dropped. By renaming
 //! ([`Purging::NewVmid`]) the vCPU gets a tag that marks nothing, and the old entries stay until others take their places.
@@ -18,9 +18,9 @@ use scheduler::{MAX_NUMBERS, VcpuNumber};
 
 /// Tags that a hart gives out in a round at most. A round ends with a fence for each, some 20 cycles on the harts that we know:
 /// this bounds by how much one dispatch is later than others.
-pub const MOST_IN_A_ROUND: u16 = 1024;
+pub const MAX_TAGS_PER_ROUND: u16 = 1024;
 
-/// For one hart: who has which tag there. Only the hart itself uses it.
+/// Tags of the vCPUs on one hart. Used by the hart itself alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VmidTable {
     /// The vCPUs whose tags mark nothing that others made.
@@ -29,7 +29,7 @@ pub struct VmidTable {
     order: Order,
 }
 
-/// How tags are given.
+/// Order in which tags are given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Order {
     /// Each vCPU has one for ever. For each tag, 1 + the vCPU that used it last, or 0.
@@ -50,7 +50,7 @@ impl VmidTable {
                 (Order::Fixed(Box::new([0; MAX_NUMBERS + 1])), own)
             }
             Purging::NewVmid => {
-                let end = tags.all.min(MOST_IN_A_ROUND);
+                let end = tags.all.min(MAX_TAGS_PER_ROUND);
                 // Nobody knows what was here before, so the first arrival begins a round.
                 (Order::Round { next: end, end }, [Tag(0); MAX_NUMBERS])
             }
@@ -136,7 +136,7 @@ impl VmidTable {
         self.held.remove(vcpu);
     }
 
-    /// As if that vCPU had used it last.
+    /// Sets the tag's last user.
     pub(super) fn set_last(&mut self, tag: Tag, vcpu: u16) {
         let vcpu = vcpu.checked_sub(1).and_then(VcpuNumber::new);
         if let Some(vcpu) = vcpu.filter(|vcpu| self.tag(*vcpu) == tag) {

@@ -10,7 +10,7 @@ use crate::vm::Vm;
 use crate::vm::accounts::CpuTime;
 use crate::vm::vcpu::{Vcpu, VcpuState};
 
-/// What follows an exit.
+/// Continuation after an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The guest goes on.
@@ -31,10 +31,10 @@ pub struct Exit<'a> {
     pub vm: &'a Vm,
     pub vcpu: &'a Vcpu,
     pub registers: &'a mut VcpuState,
-    pub books: CpuTime<'a>,
+    pub cpu_time: CpuTime<'a>,
 }
 
-/// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
+/// Returns true if an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
 /// counter, the notification. Then it does not wait.
 pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
     // A counter that has just passed zero is shown before anything is asked.

@@ -102,7 +102,7 @@ const fn on_hart<'a>(exit: &Exit<'a>) -> OnHart<'a> {
     }
 }
 
-/// Whether the guest's fences trap, and with them its accesses to satp.
+/// Returns true if the guest's fences trap, and with them its accesses to satp.
 fn fences_trap(exit: &Exit<'_>) -> bool {
     exit.registers.context.hstatus & csr::hstatus::VTVM != 0
 }

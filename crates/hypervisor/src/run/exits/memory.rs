@@ -20,7 +20,7 @@ use crate::system::interrupt_port;
 use crate::system::reclaim;
 use crate::system::sharing;
 
-/// Where hgatp has the VMID, and its bits (privileged architecture, "hgatp" on 64-bit harts).
+/// Position of the VMID in hgatp, and its bits (privileged architecture, "hgatp" on 64-bit harts).
 const VMID_SHIFT: u32 = 44;
 const VMID: u64 = 0x3fff;
 
@@ -89,7 +89,7 @@ fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) ->
     (ExitCause::GuestPageFault, Next::Resume)
 }
 
-/// There is nothing for this guest at the address: it takes the access fault that an empty bus gives.
+/// Injects the access fault of an empty bus: the address is not the guest's.
 pub fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) {
     let fault = match cause {
         exception::FETCH_GUEST_PAGE => exception::FETCH_ACCESS,
@@ -110,24 +110,24 @@ fn device_access(
     let width = operation.width;
     let at = trapped::Access { offset, width };
     let devices = VmContext::new(exit.system, exit.vm);
-    let mut chips = exit.vm.chips.lock();
+    let mut trapped = exit.vm.trapped_devices.lock();
     let context = &mut exit.registers.context;
     match operation.access {
         Access::Load { register, .. } => {
-            let (name, value) = chips.load(device, at, &devices);
+            let (name, value) = trapped.load(device, at, &devices);
             context.set(register.number() as u8, operation.loaded(value));
             (name, Ok(()))
         }
         Access::Store { register } => {
             let value = width.truncate(context.get(register.number() as u8));
-            let answer = chips.store(device, at, value, &devices);
+            let answer = trapped.store(device, at, value, &devices);
             if answer.1 == Err(WouldBlock) && exit.vm.memory.comes_on_touch() {
                 // It may be that it waits for pages to go.
-                reclaim::step(exit.system, exit.vm, &chips);
+                reclaim::step(exit.system, exit.vm, &trapped);
             }
-            drop(chips);
-            if let Some(told) = devices.told() {
-                sharing::look_at_shared(exit.system, told);
+            drop(trapped);
+            if let Some(notified) = devices.notified() {
+                sharing::poll_clients(exit.system, notified);
             }
             answer
         }

@@ -1,4 +1,4 @@
-//! Why a guest was left, and what is done about it.
+//! Causes of exits, and their handling.
 
 pub mod exit;
 mod inject;
@@ -11,7 +11,7 @@ pub(super) mod spins;
 use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
-use crate::run::attention::handle_host_interrupts;
+use crate::run::host_interrupts::handle_host_interrupts;
 use crate::vm::vcpu::VcpuState;
 use abi::monitor::ExitCause;
 
@@ -72,7 +72,7 @@ fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     (name, Next::Resume)
 }
 
-/// Whether the guest only lacked its floating-point registers; it has them now.
+/// Loads the guest's floating-point registers if the instruction lacked only them, and returns true then.
 fn lacks_float(exit: &mut Exit<'_>) -> bool {
     let VcpuState { float, context, .. } = &mut *exit.registers;
     float.give(&exit.hart.float, exit.vcpu.id, context)

@@ -10,7 +10,7 @@ use crate::hart::{instruction, unprivileged};
 use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::memory::physical::Physical;
-use crate::memory::shadow::look::{self, GuestTables, Look, Manner, Place};
+use crate::memory::shadow::guest_walk::{self, GuestTables, Place, WalkResult, WalkSettings};
 use crate::memory::walk::{Access, Features, Reader};
 use crate::run::shadow::OnHart;
 use crate::vm::Vm;
@@ -39,20 +39,21 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         _ => Access::Store,
     };
     let reader = reader(exit);
-    let mut found = look_up(exit, address, (access, reader));
-    if found == Look::PageFault && cause == exception::STORE_PAGE && manages_cache_block(exit) {
+    let mut found = walk_guest_tables(exit, address, (access, reader));
+    if found == WalkResult::PageFault && cause == exception::STORE_PAGE && manages_cache_block(exit)
+    {
         // It needs no more than a load does, but its faults are those of stores (CMO, "Memory Protection").
         access = Access::Load;
-        found = look_up(exit, address, (access, reader));
+        found = walk_guest_tables(exit, address, (access, reader));
     }
     let guest = match found {
-        Look::Allowed(leaf) => leaf,
-        Look::PageFault => {
+        WalkResult::Allowed(leaf) => leaf,
+        WalkResult::PageFault => {
             inject::exception(exit.registers, cause, address);
             return (ExitCause::PageFault, Next::Resume);
         }
-        Look::AccessFault => return memory::refuse(exit, guest_fault(access), address),
-        Look::Again => return (ExitCause::ShadowFill, Next::Resume),
+        WalkResult::AccessFault => return memory::refuse(exit, guest_fault(access), address),
+        WalkResult::Again => return (ExitCause::ShadowFill, Next::Resume),
     };
     if exit.vm.memory.comes_on_touch()
         && exit.vm.memory.holds(guest.to)
@@ -61,7 +62,7 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         return memory::refuse(exit, guest_fault(access), address);
     }
     let place = place(exit.vm, guest.to);
-    let leaf = place.and_then(|place| look::leaf(address, (access, reader), &guest, place));
+    let leaf = place.and_then(|place| guest_walk::leaf(address, (access, reader), &guest, place));
     let Some(leaf) = leaf else {
         return memory::emulate(exit, guest_fault(access), guest.to, address);
     };
@@ -96,16 +97,16 @@ fn reader(exit: &Exit<'_>) -> Reader {
     }
 }
 
-/// What the access comes to by the guest's own tables.
-fn look_up(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> Look {
+/// Translates the access by the guest's own tables.
+fn walk_guest_tables(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> WalkResult {
     let Some(shadow) = &exit.registers.shadow else {
-        return Look::PageFault;
+        return WalkResult::PageFault;
     };
     if !shadow.translates() {
-        return Look::PageFault;
+        return WalkResult::PageFault;
     }
     let environment = csr::read::<{ number::HENVCFG }>();
-    let manner = Manner {
+    let settings = WalkSettings {
         satp: shadow.satp,
         features: Features {
             contiguous: exit.hart.board.extensions.has("svnapot"),
@@ -113,17 +114,17 @@ fn look_up(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> Look {
         },
         sets_marks: environment & environment::ADUE != 0,
     };
-    look::look(manner, address, by, &TablesOf(exit.vm))
+    guest_walk::walk(settings, address, by, &TablesOf(exit.vm))
 }
 
-/// Whether the guest was managing a cache block, if it may.
+/// Returns true if the guest executed a cache-block instruction that it may execute.
 fn manages_cache_block(exit: &Exit<'_>) -> bool {
     let may = csr::read::<{ number::HENVCFG }>() & environment::CACHE_BLOCKS != 0;
     let at = exit.registers.context.program_counter;
     may && unprivileged::fetch_instruction(at).is_some_and(instruction::manages_cache_block)
 }
 
-/// Where the G-stage has a page, if it has it.
+/// Place of the page by the G-stage, if the page is mapped.
 fn place(vm: &Vm, at: GuestPhysical) -> Option<Place> {
     let there = vm.translate(at)?;
     let owner = vm.settings.bus.at(at);

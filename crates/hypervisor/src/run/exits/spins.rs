@@ -13,8 +13,8 @@ use crate::vm::word::{Spin, Word};
 
 /// Handles a spin; the program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
-    let books = exit.books;
-    let count = |event| books.count(event);
+    let cpu_time = exit.cpu_time;
+    let count = |event| cpu_time.count(event);
     if let Some(before) = exit.registers.spinning.exit(spin) {
         count(Event::SpinWait);
         let EndedSpin { exits, interrupts } = before;
@@ -133,7 +133,7 @@ fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
         .map(|sibling| sibling.id)
 }
 
-/// True if a vCPU is in another group of harts, and not in its guest.
+/// Returns true if a vCPU is in another group of harts, and not in its guest.
 fn is_off_elsewhere(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
     exit.system.scheduler.is_elsewhere(vcpu, exit.hart.index) && !is_running(exit, vcpu)
 }
@@ -147,7 +147,7 @@ fn poll_briefly(exit: &mut Exit<'_>, word: Word, max: Ticks) -> bool {
     if !exit.registers.poll_history.should_poll() {
         return false;
     }
-    let round_trip = exit.hart.change.round_trip();
+    let round_trip = exit.hart.switch_cost.round_trip();
     let over = probe::poll_word(exit.hart, exit.vcpu, word, round_trip.min(max));
     exit.registers.poll_history.note(over);
     if over {

@@ -50,24 +50,24 @@ use vm_fdt::FdtWriter;
 use crate::board::isa;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 
-/// Where a guest finds its emulated UART, as on QEMU's `virt` board.
+/// Base of a guest's emulated UART, as on QEMU's `virt` board.
 pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
 /// Bytes that the UART's node claims.
 pub const UART_SIZE: u64 = 0x100;
 /// The UART's source number at the guest's APLIC.
 pub const UART_SOURCE: u32 = 10;
-/// Where a guest finds its emulated real-time clock, as on QEMU's `virt` board.
+/// Base of a guest's emulated real-time clock, as on QEMU's `virt` board.
 pub const CLOCK_BASE: GuestPhysical = GuestPhysical::new(0x0010_1000);
 /// Bytes that the clock's node claims.
 pub const CLOCK_SIZE: u64 = 0x1000;
 /// The clock's source number at the guest's APLIC.
 pub const CLOCK_SOURCE: u32 = 11;
-/// Where a guest finds its supervisor-level APLIC.
+/// Base of a guest's supervisor-level APLIC.
 pub const APLIC_BASE: GuestPhysical = GuestPhysical::new(0x0d00_0000);
 /// Bytes of the APLIC's control region: 16 KiB of registers and room for the delivery structures
 /// of direct mode, which are read-only zeros here.
 pub const APLIC_SIZE: u64 = 0x8000;
-/// Where a guest finds its IMSIC's supervisor-level interrupt files, one page a vCPU.
+/// Base of a guest's supervisor-level interrupt files, one page a vCPU.
 pub const IMSIC_BASE: GuestPhysical = GuestPhysical::new(0x2800_0000);
 /// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
 pub const IMSIC_IDENTITIES: u32 = 63;
@@ -94,7 +94,7 @@ pub struct VirtioDevice {
     pub source: u32,
 }
 
-/// What a guest's computer consists of.
+/// Parts of a guest's computer.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestDescription<'a> {
     /// The VM's name; becomes the tree's model.
@@ -116,23 +116,23 @@ pub struct GuestDescription<'a> {
     pub zero_block_size: Option<u32>,
     /// The widest translation that VS-mode may use, such as `riscv,sv48`.
     pub mmu_type: &'a str,
-    /// Where the initial RAM disk lies.
+    /// Address of the initial RAM disk.
     pub initrd: Option<GuestRegion>,
     /// The kernel's command line.
     pub bootargs: &'a str,
-    /// Where the RAM lies for devices, where that is elsewhere than for the guest.
+    /// Base of the RAM for devices, if it is not the guest's.
     pub memory_for_devices: Option<HostPhysical>,
     /// The devices passed through.
     pub virtio: &'a [VirtioDevice],
     /// Sources that the guest's APLIC implements, 1 to this.
     pub aplic_sources: u32,
-    /// Whether there is a real-time clock.
+    /// Set if the guest has a real-time clock.
     pub clock: bool,
     /// Seed for the guest's random-number generator.
     pub rng_seed: Option<&'a [u8]>,
 }
 
-/// Why no device tree could be made.
+/// Reason why no device tree could be made.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuestTreeError {
     /// A computer without a processor.
@@ -147,9 +147,9 @@ pub enum GuestTreeError {
     /// The initial RAM disk does not lie in the guest's RAM.
     #[error("the initrd {initrd} does not lie in the guest's memory {memory}")]
     InitrdOutsideMemory {
-        /// Where it was put.
+        /// Address of the initial RAM disk.
         initrd: GuestRegion,
-        /// Where the RAM is.
+        /// Address of the RAM.
         memory: GuestRegion,
     },
     /// A source number that the APLIC does not have.
@@ -231,7 +231,7 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     Ok(fdt.finish()?)
 }
 
-/// Where the seed begins in a tree that [`build`] made with one.
+/// Offset of the seed in a tree that [`build`] made with one.
 #[must_use]
 pub fn seed_at(tree: &[u8]) -> Option<usize> {
     let parsed = fdt::Fdt::new(tree).ok()?;

@@ -1,4 +1,4 @@
-//! What comes out is read back with another crate, and given to `dtc` where that is installed.
+//! Tests that read the tree with another crate, and with `dtc` where that is installed.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -57,7 +57,7 @@ fn cells(node: &FdtNode<'_, '_>, name: &str) -> Vec<u32> {
 }
 
 #[test]
-fn a_reader_finds_the_computer_that_was_described() {
+fn reader_finds_the_described_computer() {
     let devices = [slot(0), slot(7)];
     let blob = build(&guest(&devices)).expect("a sound description");
     let tree = Fdt::new(&blob).expect("a tree");
@@ -162,7 +162,7 @@ fn contradictions_are_named() {
 
 /// `dtc` checks references, cell counts, unit addresses and interrupt maps.
 #[test]
-fn the_compiler_of_device_trees_has_no_complaint() {
+fn dtc_accepts_the_tree() {
     let devices = [slot(0), slot(1), slot(7)];
     let blob = build(&guest(&devices)).expect("a sound description");
     let compiler = Command::new("dtc")
@@ -182,7 +182,7 @@ fn the_compiler_of_device_trees_has_no_complaint() {
 }
 
 #[test]
-fn a_clock_is_described_where_there_is_one() {
+fn clock_is_described_if_present() {
     let devices = [slot(0)];
     let mut description = guest(&devices);
     let blob = build(&description).expect("a sound description");
@@ -211,7 +211,7 @@ fn a_clock_is_described_where_there_is_one() {
 
 /// Devicetree Specification 0.4, §2.3.9: the bus's address, the parent's address, the size, two cells each.
 #[test]
-fn a_guest_is_told_where_its_memory_lies_for_devices() {
+fn tree_names_memory_as_devices_see_it() {
     let mut description = guest(&[]);
     let tree = build(&description).unwrap();
     let read = Fdt::new(&tree).unwrap();

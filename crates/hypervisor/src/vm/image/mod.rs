@@ -79,7 +79,7 @@ const OTHER_FORMATS: [(&[u8], &str, &str); 7] = [
     ),
 ];
 
-/// What the header of a kernel says.
+/// Header of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelImage {
     /// Bytes of RAM in front of it.
@@ -88,18 +88,18 @@ pub struct KernelImage {
     pub size: u64,
 }
 
-/// Why a file is not a kernel for a guest.
+/// Reason why a file is not a kernel for a guest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// Too short for a header.
+    /// File too short for a header.
     #[error("it has {0} bytes, fewer than the header of a kernel")]
     TooShort(usize),
-    /// Something else that is well known.
+    /// Another well-known format.
     #[error("it is {what}, not a flat Image; {remedy}")]
     OtherFormat {
-        /// What it is.
+        /// Name of the format.
         what: &'static str,
-        /// What to do.
+        /// Way to make an image that boots.
         remedy: &'static str,
     },
     /// No header.
@@ -168,7 +168,7 @@ fn read(file: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes))
 }
 
-/// What is put into a guest's RAM.
+/// Part of a guest that is loaded into its RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The kernel.
@@ -189,22 +189,22 @@ impl fmt::Display for Part {
     }
 }
 
-/// Why a guest's parts do not fit into its RAM.
+/// Reason why a guest's parts do not fit into its RAM.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// There is too little RAM.
+    /// Too little RAM.
     #[error(
         "the {part} of {wanted} bytes does not fit: {free} of the VM's {memory} bytes of memory \
          are free for it"
     )]
     DoesNotFit {
-        /// What does not fit.
+        /// Part that does not fit.
         part: Part,
-        /// How long it is.
+        /// Bytes of the part.
         wanted: u64,
-        /// How much there would be for it.
+        /// Bytes that are free for it.
         free: u64,
-        /// How much RAM there is in all.
+        /// Bytes of RAM in all.
         memory: u64,
     },
     /// Linux would not map it all.
@@ -212,7 +212,7 @@ pub enum LayoutError {
     DeviceTreeTooLong(u64),
 }
 
-/// Where a guest's parts lie. No two overlap, and all are within its RAM.
+/// Addresses of a guest's parts. No two overlap, and all are within its RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The kernel with what it clears; its first byte is where the boot vCPU begins.
@@ -256,7 +256,7 @@ impl Layout {
     }
 }
 
-/// What is left between the kernel and the parts at the top.
+/// Free memory between the kernel and the parts at the top.
 struct Free {
     memory: GuestRegion,
     start: GuestPhysical,

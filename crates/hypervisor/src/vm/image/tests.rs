@@ -71,7 +71,7 @@ fn what_is_not_a_kernel_is_named() {
 }
 
 #[test]
-fn the_parts_that_do_not_fit_are_named() {
+fn parts_that_do_not_fit_are_named() {
     let memory = GuestRegion::new(GuestPhysical::new(0x8000_0000), 64 << 20).unwrap();
     let kernel = KernelImage {
         text_offset: 2 << 20,
@@ -123,7 +123,7 @@ proptest! {
         }
     }
 
-    /// What is planned keeps its promises, whatever a header says.
+    /// Layouts are sound for every header.
     #[test]
     fn any_layout(
         base in 0u64..1 << 40, memory in 0u64..256 << 20, shift in 0u32..40,

@@ -35,7 +35,7 @@ const MAX_WAIT: u64 = 1_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Backoff {
     short_runs: u32,
-    /// When the run began, or begins.
+    /// Beginning of the run, past or to come.
     begins: Milliseconds,
 }
 
@@ -69,7 +69,7 @@ impl Backoff {
         self.short_runs
     }
 
-    /// When the run may begin; `None` where that is past.
+    /// Time at which the run may begin; `None` if it is past.
     #[must_use]
     pub fn waits_until(&self, now: Milliseconds) -> Option<Milliseconds> {
         (now < self.begins).then_some(self.begins)

@@ -1,9 +1,9 @@
-//! What becomes of the computer when no VM runs any more.
+//! Power-off when no VM runs any more.
 
 use abi::monitor::VmState;
 use abi::system::WhenIdle;
 
-/// Whether the power goes off, where a VM has just ended and all VMs are in these states.
+/// Returns true if the power goes off after a VM has ended and all VMs are in these states.
 #[must_use]
 pub fn powers_off(when_idle: WhenIdle, mut states: impl Iterator<Item = VmState>) -> bool {
     states.all(|state| match when_idle {
@@ -19,7 +19,7 @@ mod tests {
     use VmState::{Defined, Running, Stopped};
 
     #[test]
-    fn a_vm_that_was_never_started_keeps_the_power_on_unless_that_is_unwanted() {
+    fn defined_vm_delays_power_off_after_all() {
         let answers = |states: [VmState; 2]| {
             [
                 WhenIdle::PowerOff,

@@ -12,10 +12,10 @@ use abi::system::OnFailure;
 
 use super::backoff::{Backoff, Milliseconds};
 
-/// How often a VM that fails is started anew before it is left stopped. Its own reboots do not count.
-pub const MOST_RESTARTS_AFTER_FAILURE: u32 = 10;
+/// Number of restarts of a failing VM before it is left stopped. Its own reboots do not count.
+pub const MAX_RESTARTS_AFTER_FAILURE: u32 = 10;
 
-/// What a VM's life does to its vCPUs and devices.
+/// Effects of a VM's life cycle on its vCPUs and devices.
 pub trait Port {
     /// The vCPU, which is stopped, may be given a hart from now on.
     fn start(&mut self, vcpu: usize);
@@ -25,49 +25,49 @@ pub trait Port {
     fn pause(&mut self, vcpu: usize);
     /// Ends a pause.
     fn resume(&mut self, vcpu: usize);
-    /// Whether the vCPU is on no hart and gets none until [`Port::start`].
+    /// Returns true if the vCPU is on no hart and gets none until [`Port::start`].
     fn is_stopped(&self, vcpu: usize) -> bool;
-    /// Whether [`Life::dispatched`] is to be asked before the vCPU next enters its guest.
-    fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool);
+    /// Sets whether [`LifeCycle::dispatched`] is asked before the vCPU next enters its guest.
+    fn set_dispatch_check(&mut self, vcpu: usize, ask: bool);
     /// The board's time.
     fn now(&self) -> Milliseconds;
     /// The VM's devices must not reach its memory any more. No vCPU of the VM is on a hart.
     fn quiesce(&mut self);
 }
 
-/// How a VM's run ends.
+/// Manner in which a VM's run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// It stays stopped, for this reason.
+    /// The VM stays stopped, for this reason.
     Stop(StopReason),
-    /// It starts anew.
+    /// The VM restarts.
     Restart,
-    /// It has failed: the system's description says what follows.
+    /// The VM has failed: the system's description says what follows.
     Fail(StopReason),
 }
 
-/// Who wants a run to end. The operator's last wish stands; a guest's wish never replaces another.
+/// Originator of a run's end. The operator's last command stands; a guest's request never replaces another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
+pub enum Originator {
     Operator,
     Guest,
 }
 
-/// What has become of a run.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
-    /// Nothing yet.
+    /// No outcome yet.
     Goes,
-    /// It has ended, and the VM is loaded again.
-    StartsAnew(Anew),
-    /// It has ended for good, until somebody starts the VM.
+    /// The run has ended, and the VM is loaded again.
+    StartsAnew(RestartPlan),
+    /// The run has ended for good, until the VM is started.
     Stopped(StopReason),
 }
 
 /// A run that follows another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Anew {
+pub struct RestartPlan {
     /// Reason for which the last run failed, if it did.
     pub failed: Option<StopReason>,
     /// Time until it begins.
@@ -76,14 +76,14 @@ pub struct Anew {
     pub short_runs: u32,
 }
 
-/// Why a wish cannot be met.
+/// Reason why a command or a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It has not stopped.
+    /// The VM has not stopped.
     Runs,
-    /// It is not running.
+    /// The VM is not running.
     DoesNotRun,
-    /// It is not paused.
+    /// The VM is not paused.
     Active,
 }
 
@@ -101,7 +101,7 @@ impl core::fmt::Display for Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Power {
     Stopped,
-    /// Has been told to stop, and still has to leave its hart.
+    /// Stop requested; the vCPU still has to leave its hart.
     StopPending,
     /// Started by a sibling; goes on at the address with the value in a1.
     StartPending {
@@ -117,29 +117,29 @@ pub enum Power {
     Loading,
 }
 
-/// Why a sibling cannot be started.
+/// Reason why a sibling cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// There is no such vCPU.
+    /// No such vCPU.
     NoVcpu,
-    /// It is not stopped.
+    /// The vCPU is not stopped.
     AlreadyAvailable,
     /// The VM ends.
     Ends,
 }
 
-/// What a vCPU that has just been given a hart does there.
+/// Beginning of a vCPU that has just been given a hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// It goes on where it was.
+    /// Continue at the last instruction.
     GoOn,
-    /// It begins at an address, with the registers of a hart after reset.
+    /// Begin at an address, with the registers of a hart after reset.
     At { address: u64, opaque: u64 },
-    /// It loads the VM for this run.
+    /// Load the VM for this run.
     Load(Run),
-    /// It waits: the run begins then, and not before.
+    /// Wait: the run begins then, and not before.
     WaitUntil(Milliseconds),
-    /// It leaves: it has been stopped meanwhile.
+    /// Leave the hart: the vCPU was stopped meanwhile.
     Leave,
 }
 
@@ -149,22 +149,22 @@ pub struct Run(pub u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// It has never been started.
+    /// Never started.
     Defined,
-    /// It is being loaded, or runs.
+    /// Loading or running.
     Active,
     /// The operator has paused it.
     Paused,
     /// Its vCPUs have been told to stop, and this follows when all have.
-    Ending(Ending, Who),
+    Ending(Ending, Originator),
     Stopped,
 }
 
 /// The life of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Life {
+pub struct LifeCycle {
     phase: Phase,
-    reason: StopReason,
+    stop_reason: StopReason,
     on_failure: OnFailure,
     run: Run,
     restarts: u64,
@@ -173,13 +173,13 @@ pub struct Life {
     power: Box<[Power]>,
 }
 
-impl Life {
+impl LifeCycle {
     /// A VM of so many vCPUs that has not been started.
     #[must_use]
     pub fn new(vcpus: usize, on_failure: OnFailure) -> Self {
         Self {
             phase: Phase::Defined,
-            reason: StopReason::None,
+            stop_reason: StopReason::None,
             on_failure,
             run: Run(0),
             restarts: 0,
@@ -189,7 +189,7 @@ impl Life {
         }
     }
 
-    /// What the VM is doing.
+    /// State of the VM.
     #[must_use]
     pub fn state(&self) -> VmState {
         let loads = self.power.first() == Some(&Power::Loading);
@@ -203,13 +203,13 @@ impl Life {
         }
     }
 
-    /// Why it stopped last.
+    /// Reason of the last stop.
     #[must_use]
-    pub fn reason(&self) -> StopReason {
-        self.reason
+    pub fn stop_reason(&self) -> StopReason {
+        self.stop_reason
     }
 
-    /// How often it was started again, for whatever reason.
+    /// Number of restarts, for whatever reason.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.restarts
@@ -243,13 +243,13 @@ impl Life {
     pub fn end(
         &mut self,
         ending: Ending,
-        who: Who,
+        who: Originator,
         port: &mut impl Port,
     ) -> Result<Outcome, Refusal> {
         match (self.phase, who) {
             (Phase::Defined | Phase::Stopped, _) => return Err(Refusal::DoesNotRun),
-            (Phase::Ending(..), Who::Guest) => {}
-            (Phase::Ending(..), Who::Operator) => self.phase = Phase::Ending(ending, who),
+            (Phase::Ending(..), Originator::Guest) => {}
+            (Phase::Ending(..), Originator::Operator) => self.phase = Phase::Ending(ending, who),
             (Phase::Active | Phase::Paused, _) => {
                 self.phase = Phase::Ending(ending, who);
                 for vcpu in 0..self.power.len() {
@@ -363,7 +363,7 @@ impl Life {
     pub fn load_failed(&mut self, port: &mut impl Port) {
         if self.power(0) == Power::Loading {
             // The vCPU that tells it is on a hart, so the run cannot be over yet.
-            let _ = self.end(Ending::Stop(StopReason::BadImage), Who::Guest, port);
+            let _ = self.end(Ending::Stop(StopReason::BadImage), Originator::Guest, port);
         }
     }
 
@@ -391,27 +391,27 @@ impl Life {
             Ending::Restart => (true, StopReason::None),
             Ending::Fail(reason) => {
                 let again = self.on_failure == OnFailure::Restart
-                    && self.failures < MOST_RESTARTS_AFTER_FAILURE;
+                    && self.failures < MAX_RESTARTS_AFTER_FAILURE;
                 self.failures = self.failures.saturating_add(u32::from(again));
                 (again, reason)
             }
         };
         if !anew {
             self.phase = Phase::Stopped;
-            self.reason = reason;
+            self.stop_reason = reason;
             return Outcome::Stopped(reason);
         }
         self.restarts = self.restarts.saturating_add(1);
         let now = port.now();
         let wait = match who {
-            Who::Guest => self.backoff.start_anew(now),
-            Who::Operator => {
+            Originator::Guest => self.backoff.start_anew(now),
+            Originator::Operator => {
                 self.backoff.forget(now);
                 Milliseconds::default()
             }
         };
         self.load(port);
-        Outcome::StartsAnew(Anew {
+        Outcome::StartsAnew(RestartPlan {
             failed: (reason != StopReason::None).then_some(reason),
             wait,
             short_runs: self.backoff.short_runs(),
@@ -421,7 +421,7 @@ impl Life {
     /// Begins a run: the first vCPU loads the VM when it is given a hart.
     fn load(&mut self, port: &mut impl Port) {
         self.phase = Phase::Active;
-        self.reason = StopReason::None;
+        self.stop_reason = StopReason::None;
         self.run = Run(self.run.0.wrapping_add(1));
         self.set(0, Power::Loading, port);
         port.start(0);
@@ -437,7 +437,7 @@ impl Life {
     fn set(&mut self, vcpu: usize, power: Power, port: &mut impl Port) {
         if let Some(place) = self.power.get_mut(vcpu) {
             *place = power;
-            port.ask_at_dispatch(vcpu, power != Power::Started);
+            port.set_dispatch_check(vcpu, power != Power::Started);
         }
     }
 }

@@ -8,16 +8,16 @@ use abi::monitor::{StopReason, VmState};
 use abi::system::OnFailure;
 
 use super::backoff::Milliseconds;
-use super::life::{Begin, Ending, Life, Outcome, Port, Power, Who};
+use super::life::{Begin, Ending, LifeCycle, Originator, Outcome, Port, Power};
 
-/// Where a vCPU is, as the scheduler sees it, and what it is about to do on its hart.
+/// Place of a vCPU, as the scheduler sees it, and its next step on its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     Out,
-    /// It may be given a hart, or waits for an interrupt that may come at any time.
+    /// Ready for a hart, or waiting for an interrupt that may come at any time.
     Ready,
     /// On a hart, which has not asked yet what the vCPU does there.
-    Given,
+    Dispatched,
     Loads,
     Runs,
     /// On a hart, about to leave it: for good until it is started, or not.
@@ -80,7 +80,7 @@ impl Port for Harts {
         self.vcpus[vcpu].place == Place::Out
     }
 
-    fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool) {
+    fn set_dispatch_check(&mut self, vcpu: usize, ask: bool) {
         self.vcpus[vcpu].asks = ask;
     }
 
@@ -95,7 +95,7 @@ impl Port for Harts {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
-    life: Life,
+    life: LifeCycle,
     harts: Harts,
     /// Harts that a vCPU has left for good and that have still to say so.
     settling: u8,
@@ -138,7 +138,7 @@ impl World {
             asks: true,
         };
         Self {
-            life: Life::new(vcpus, on_failure),
+            life: LifeCycle::new(vcpus, on_failure),
             harts: Harts {
                 vcpus: [vcpu].repeat(vcpus),
                 quiet: true,
@@ -165,7 +165,7 @@ impl World {
                 Place::Out => {}
                 Place::Ready if vcpu.paused => {}
                 Place::Ready => events.push(Event::Dispatch(index)),
-                Place::Given => events.push(Event::Begin(index)),
+                Place::Dispatched => events.push(Event::Begin(index)),
                 Place::Leaves { .. } => events.push(Event::Leave(index)),
                 Place::Loads => {
                     events.extend([Event::Loaded, Event::LoadFails, Event::SliceEnds(index)]);
@@ -193,7 +193,11 @@ impl World {
             }
             Event::Stop => {
                 let runs = !matches!(life.state(), VmState::Defined | VmState::Stopped);
-                let answer = life.end(Ending::Stop(StopReason::Operator), Who::Operator, harts);
+                let answer = life.end(
+                    Ending::Stop(StopReason::Operator),
+                    Originator::Operator,
+                    harts,
+                );
                 assert_eq!(
                     answer.is_ok(),
                     runs,
@@ -204,7 +208,7 @@ impl World {
                     self.stop_wanted = true;
                 }
             }
-            Event::Restart => match life.end(Ending::Restart, Who::Operator, harts) {
+            Event::Restart => match life.end(Ending::Restart, Originator::Operator, harts) {
                 Ok(what) => {
                     outcome = what;
                     self.stop_wanted = false;
@@ -217,22 +221,10 @@ impl World {
             Event::Pause => drop(life.pause(harts)),
             Event::Resume => drop(life.resume(harts)),
             Event::Dispatch(vcpu) => {
-                harts.vcpus[vcpu].place = Place::Given;
+                harts.vcpus[vcpu].place = Place::Dispatched;
                 harts.quiet = false;
             }
-            Event::Begin(vcpu) => {
-                let power = life.power(vcpu);
-                let begin = life.dispatched(vcpu, harts);
-                harts.vcpus[vcpu].place = match begin {
-                    Begin::GoOn | Begin::At { .. } => Place::Runs,
-                    Begin::Load(_) => Place::Loads,
-                    Begin::WaitUntil(_) => Place::Leaves { stopped: false },
-                    Begin::Leave => {
-                        assert_eq!(power, Power::StopPending);
-                        Place::Leaves { stopped: true }
-                    }
-                };
-            }
+            Event::Begin(vcpu) => self.begin(vcpu),
             Event::Leave(vcpu) => {
                 let place = &mut harts.vcpus[vcpu];
                 let stopped = place.place == Place::Leaves { stopped: true };
@@ -268,7 +260,7 @@ impl World {
                 harts.vcpus[vcpu].place = Place::Leaves { stopped: false };
             }
             Event::GuestEnds(_, ending) => {
-                outcome = life.end(ending, Who::Guest, harts).expect("it runs");
+                outcome = life.end(ending, Originator::Guest, harts).expect("it runs");
             }
         }
         match outcome {
@@ -280,6 +272,20 @@ impl World {
             }
         }
         self.life.forget_counts();
+    }
+
+    fn begin(&mut self, vcpu: usize) {
+        let power = self.life.power(vcpu);
+        let begin = self.life.dispatched(vcpu, &mut self.harts);
+        self.harts.vcpus[vcpu].place = match begin {
+            Begin::GoOn | Begin::At { .. } => Place::Runs,
+            Begin::Load(_) => Place::Loads,
+            Begin::WaitUntil(_) => Place::Leaves { stopped: false },
+            Begin::Leave => {
+                assert_eq!(power, Power::StopPending);
+                Place::Leaves { stopped: true }
+            }
+        };
     }
 
     /// The invariants of `README.md`.
@@ -328,7 +334,7 @@ impl World {
                 Power::Started | Power::Loading => assert_ne!(vcpu.place, Place::Out),
                 Power::StartPending { .. } => assert!(matches!(
                     vcpu.place,
-                    Place::Ready | Place::Given | Place::Leaves { stopped: false }
+                    Place::Ready | Place::Dispatched | Place::Leaves { stopped: false }
                 )),
                 Power::Suspended { .. } => {
                     assert!(!matches!(

@@ -1,4 +1,4 @@
-//! What single events do.
+//! Tests of single events.
 
 use std::vec::Vec;
 
@@ -7,8 +7,8 @@ use abi::system::OnFailure;
 
 use super::backoff::Milliseconds;
 use super::life::{
-    Anew, Begin, Ending, Life, MOST_RESTARTS_AFTER_FAILURE, Outcome, Port, Power, Refusal, Run,
-    StartError, Who,
+    Begin, Ending, LifeCycle, MAX_RESTARTS_AFTER_FAILURE, Originator, Outcome, Port, Power,
+    Refusal, RestartPlan, Run, StartError,
 };
 
 /// vCPUs that leave their harts when they are told to, if `leave` says so.
@@ -39,13 +39,13 @@ impl Port for Harts {
         !self.running[vcpu]
     }
 
-    fn ask_at_dispatch(&mut self, _: usize, _: bool) {}
+    fn set_dispatch_check(&mut self, _: usize, _: bool) {}
 
     fn quiesce(&mut self) {}
 }
 
-fn running(on_failure: OnFailure, leave: bool) -> (Life, Harts) {
-    let mut life = Life::new(2, on_failure);
+fn running(on_failure: OnFailure, leave: bool) -> (LifeCycle, Harts) {
+    let mut life = LifeCycle::new(2, on_failure);
     let mut harts = Harts {
         running: [false, false].to_vec(),
         leave,
@@ -63,10 +63,13 @@ fn running(on_failure: OnFailure, leave: bool) -> (Life, Harts) {
 }
 
 #[test]
-fn no_vcpu_of_a_vm_that_ends_can_be_started() {
+fn vcpus_of_an_ending_vm_cannot_start() {
     let (mut life, mut harts) = running(OnFailure::Stop, false);
     let stop = Ending::Stop(StopReason::Operator);
-    assert_eq!(life.end(stop, Who::Operator, &mut harts), Ok(Outcome::Goes));
+    assert_eq!(
+        life.end(stop, Originator::Operator, &mut harts),
+        Ok(Outcome::Goes)
+    );
     assert_eq!(life.start_vcpu(1, 0, 0, &mut harts), Err(StartError::Ends));
     harts.running[0] = false;
     let stopped = Outcome::Stopped(StopReason::Operator);
@@ -78,16 +81,26 @@ fn no_vcpu_of_a_vm_that_ends_can_be_started() {
 fn the_operators_last_wish_stands() {
     let stop = Ending::Stop(StopReason::Operator);
     for (first, who, second, ends) in [
-        (Ending::Restart, Who::Guest, stop, VmState::Stopped),
-        (Ending::Restart, Who::Operator, stop, VmState::Stopped),
-        (stop, Who::Operator, Ending::Restart, VmState::Loading),
+        (Ending::Restart, Originator::Guest, stop, VmState::Stopped),
+        (
+            Ending::Restart,
+            Originator::Operator,
+            stop,
+            VmState::Stopped,
+        ),
+        (
+            stop,
+            Originator::Operator,
+            Ending::Restart,
+            VmState::Loading,
+        ),
     ] {
         let (mut life, mut harts) = running(OnFailure::Stop, false);
         life.end(first, who, &mut harts).map(drop_outcome).unwrap();
-        life.end(second, Who::Operator, &mut harts)
+        life.end(second, Originator::Operator, &mut harts)
             .map(drop_outcome)
             .unwrap();
-        let later = life.end(Ending::Restart, Who::Guest, &mut harts);
+        let later = life.end(Ending::Restart, Originator::Guest, &mut harts);
         assert_eq!(later, Ok(Outcome::Goes));
         harts.running[0] = false;
         drop_outcome(life.left(&mut harts));
@@ -98,13 +111,13 @@ fn the_operators_last_wish_stands() {
 fn drop_outcome(_: Outcome) {}
 
 #[test]
-fn a_guest_that_fails_is_left_stopped_in_the_end_and_its_own_reboots_do_not_count() {
+fn only_failures_count_towards_the_restart_limit() {
     let (mut life, mut harts) = running(OnFailure::Restart, true);
     let mut end = |ending| {
-        let outcome = life.end(ending, Who::Guest, &mut harts).unwrap();
+        let outcome = life.end(ending, Originator::Guest, &mut harts).unwrap();
         let _ = life.loaded(0x8000, 6, &mut harts);
         match outcome {
-            Outcome::StartsAnew(Anew { failed, .. }) => Ok(failed),
+            Outcome::StartsAnew(RestartPlan { failed, .. }) => Ok(failed),
             other => Err(other),
         }
     };
@@ -112,18 +125,18 @@ fn a_guest_that_fails_is_left_stopped_in_the_end_and_its_own_reboots_do_not_coun
         assert_eq!(end(Ending::Restart), Ok(None));
     }
     let failure = StopReason::SystemFailure;
-    for _ in 0..MOST_RESTARTS_AFTER_FAILURE {
+    for _ in 0..MAX_RESTARTS_AFTER_FAILURE {
         assert_eq!(end(Ending::Fail(failure)), Ok(Some(failure)));
     }
     assert_eq!(end(Ending::Fail(failure)), Err(Outcome::Stopped(failure)));
     assert_eq!(life.restarts(), 110);
-    assert_eq!(life.reason(), failure);
+    assert_eq!(life.stop_reason(), failure);
 }
 
 #[test]
 fn rebooting_guest_waits_before_it_loads() {
     let (mut life, mut harts) = running(OnFailure::Stop, true);
-    let restart = |life: &mut Life, harts: &mut Harts, who| match life
+    let restart = |life: &mut LifeCycle, harts: &mut Harts, who| match life
         .end(Ending::Restart, who, harts)
         .unwrap()
     {
@@ -131,9 +144,9 @@ fn rebooting_guest_waits_before_it_loads() {
         other => panic!("{other:?}"),
     };
     for _ in 0..20 {
-        restart(&mut life, &mut harts, Who::Guest);
+        restart(&mut life, &mut harts, Originator::Guest);
     }
-    let anew = restart(&mut life, &mut harts, Who::Guest);
+    let anew = restart(&mut life, &mut harts, Originator::Guest);
     assert_eq!((anew.wait, anew.short_runs), (Milliseconds(1000), 21));
     let until = Milliseconds(1000);
     assert_eq!(life.dispatched(0, &mut harts), Begin::WaitUntil(until));
@@ -141,14 +154,14 @@ fn rebooting_guest_waits_before_it_loads() {
     harts.now = until;
     assert!(matches!(life.dispatched(0, &mut harts), Begin::Load(_)));
     // The operator does not wait.
-    let anew = restart(&mut life, &mut harts, Who::Operator);
+    let anew = restart(&mut life, &mut harts, Originator::Operator);
     assert_eq!((anew.wait, anew.short_runs), (Milliseconds(0), 0));
     assert!(matches!(life.dispatched(0, &mut harts), Begin::Load(_)));
 }
 
 #[test]
 fn what_cannot_be_loaded_stops() {
-    let mut life = Life::new(1, OnFailure::Restart);
+    let mut life = LifeCycle::new(1, OnFailure::Restart);
     let mut harts = Harts {
         running: [false].to_vec(),
         leave: false,

@@ -1,4 +1,4 @@
-//! How far a VM is loaded.
+//! Progress of loading a VM.
 
 pub mod plan;
 
@@ -10,19 +10,19 @@ use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::Plan;
 use crate::vm::seed::{self, Seeds};
 
-/// Where a loaded guest begins.
+/// Entry of a loaded guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub entry: GuestPhysical,
     pub tree: GuestPhysical,
 }
 
-/// How far a VM is loaded, for one of its runs.
+/// Progress of loading a VM, for one of its runs.
 #[derive(Debug, Default)]
 pub struct Loading {
     pub run: Run,
     pub stage: Stage,
-    /// Where the guest's seeds come from, if the board has entropy.
+    /// Source of the guest's seeds, if the board has entropy.
     pub seeds: Option<Seeds>,
     /// All memory has been zeroed or filled since the VM was made.
     pub clean: bool,
@@ -34,9 +34,9 @@ pub struct Loading {
 #[derive(Debug)]
 pub struct Tree {
     pub bytes: Box<[u8]>,
-    /// Where the seed begins in it, if there is one.
+    /// Offset of the seed in the tree, if there is one.
     pub seed_at: Option<usize>,
-    /// Where the parts of the guest go.
+    /// Addresses of the guest's parts.
     pub layout: Layout,
 }
 
@@ -50,14 +50,14 @@ impl Tree {
     }
 }
 
-/// What comes next.
+/// Next piece to load.
 #[derive(Debug, Default)]
 #[expect(
     clippy::large_enum_variant,
     reason = "a box would be allocated at each start, and there is one stage a VM"
 )]
 pub enum Stage {
-    /// The VM's chips and devices still have to be reset.
+    /// The VM's devices still have to be reset.
     #[default]
     Reset,
     /// The size of the device tree is to be found.
@@ -72,7 +72,7 @@ pub enum Stage {
     },
 }
 
-/// How far a step has come.
+/// Progress of a step.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress {
     More,

@@ -3,7 +3,7 @@
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::vm::image::Layout;
 
-/// What is put into a piece of a guest's memory.
+/// Contents of a piece of a guest's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Zeros: whatever was there before is nobody's business.
@@ -13,7 +13,7 @@ pub enum Source {
     DeviceTree,
 }
 
-/// How long the parts' files are. A kernel takes more memory than its file has bytes.
+/// Bytes of the parts' files. A kernel takes more memory than its file has bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Lengths {
     pub kernel: u64,
@@ -27,7 +27,7 @@ pub struct Piece {
     pub to: GuestPhysical,
     pub length: u64,
     pub source: Source,
-    /// Where it begins in its source.
+    /// Offset in its source.
     pub offset: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct Piece {
 const PARTS: usize = 3;
 const PIECES: usize = 2 * PARTS + 1;
 
-/// What is still to be filled.
+/// Memory that is still to be filled.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pieces: [Piece; PIECES],

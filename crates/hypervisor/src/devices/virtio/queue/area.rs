@@ -14,12 +14,12 @@ use crate::memory::owned::OwnedRegion;
 /// and the table that holds them.
 const SIMPLE: usize = 129;
 
-/// Where a guest's queue lies in the host's memory, all of it in one piece with the rest of the guest's memory.
+/// Place of a guest's queue in the host's memory, all of it in one piece with the rest of the guest's memory.
 #[derive(Debug)]
 pub struct Area {
     /// The guest's lowest address.
     base: u64,
-    /// Where the guest's memory lies.
+    /// Memory of the guest.
     whole: OwnedRegion,
     /// The queue's descriptors, its available ring and its used ring, each with what lies behind it.
     parts: [OwnedRegion; 3],
@@ -42,14 +42,14 @@ impl Area {
         Some(area)
     }
 
-    /// Where the descriptors, the available ring and the used ring lie.
+    /// Memory of the descriptors, the available ring and the used ring.
     #[inline]
     #[must_use]
     pub const fn parts(&self) -> &[OwnedRegion; 3] {
         &self.parts
     }
 
-    /// Where so many bytes from a guest's address lie, if all are the guest's.
+    /// Memory of `bytes` bytes from a guest's address, if all are the guest's.
     #[inline]
     fn place(&self, address: u64, bytes: u32) -> Option<OwnedRegion> {
         let before = address.checked_sub(self.base)?;

@@ -51,9 +51,9 @@ pub enum QueueError {
 /// A piece of a buffer that lies in one piece in the host's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it lies.
+    /// Memory of the piece.
     pub host: OwnedRegion,
-    /// True if the device writes it.
+    /// Set if the device writes it.
     pub written: bool,
 }
 

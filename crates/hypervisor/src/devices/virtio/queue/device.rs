@@ -16,7 +16,7 @@ use crate::memory::owned::OwnedRegion;
 pub const MAX_ENTRIES: u16 = 256;
 /// Bytes of an area: for the descriptors, the available ring and the used ring of as many entries as there can be.
 pub const AREA: u64 = 8 << 10;
-/// Where in the area the available ring begins, and the used ring, whose entries begin on 8 bytes so (virtio 1.2, §2.7.6 and §2.7.8).
+/// Offsets of the available ring and of the used ring, whose entries are aligned to 8 bytes so (virtio 1.2, §2.7.6 and §2.7.8).
 const AVAILABLE: u64 = DESCRIPTOR * MAX_ENTRIES as u64;
 const USED: u64 = (AVAILABLE + AVAILABLE_BYTES).next_multiple_of(8) + 4;
 const AVAILABLE_BYTES: u64 = 6 + 2 * MAX_ENTRIES as u64;
@@ -29,7 +29,7 @@ const _: () = assert!(USED + USED_BYTES <= AREA);
 struct Chain {
     /// The head of the guest's chain that it stands for.
     guest: u16,
-    /// How many descriptors it has, and the last of them.
+    /// Number of its descriptors, and the last of them.
     length: u16,
     last: u16,
     /// The index of the available ring that it was put at.
@@ -39,7 +39,7 @@ struct Chain {
 /// A chain that is being made of the descriptors that are free.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft {
-    /// Where its next descriptor goes, and where its last one is.
+    /// Index of its next descriptor, and of its last one.
     next: u16,
     last: u16,
     length: u16,
@@ -86,21 +86,21 @@ impl DeviceQueue {
         }
     }
 
-    /// The same queue, at whose chains' ends the device does not interrupt. None has been put there yet.
+    /// Queue whose completions do not interrupt. No chain has been put there yet.
     #[must_use]
     pub fn without_interrupts(mut self, host: TheHost<'_>) -> Self {
         self.set_interrupts(false, host);
         self
     }
 
-    /// True if the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
+    /// Switches the device's interrupts on completions. Completions before the device saw that are found by a [poll](Self::ended) afterwards.
     pub fn set_interrupts(&mut self, wanted: bool, host: TheHost<'_>) {
         self.flags = if wanted { 0 } else { NO_INTERRUPT };
         self.show_available(host);
         fence(Ordering::SeqCst);
     }
 
-    /// True if the device is to interrupt when chains end.
+    /// Returns true if the device interrupts on completions.
     #[inline]
     #[must_use]
     pub const fn interrupts(&self) -> bool {
@@ -121,7 +121,7 @@ impl DeviceQueue {
         host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
     }
 
-    /// Where the device finds the descriptors, the available ring and the used ring.
+    /// Addresses of the descriptors, the available ring and the used ring, for the device.
     #[must_use]
     pub fn parts(&self) -> [HostPhysical; 3] {
         [0, AVAILABLE, USED].map(|offset| self.at(offset).base())
@@ -186,7 +186,7 @@ impl DeviceQueue {
         true
     }
 
-    /// Has the device do what is drafted, for the guest's chain `guest`, once it is [shown](Self::publish).
+    /// Adds the draft to the available ring, for the guest's chain `guest`; the device sees it once it is [published](Self::publish).
     #[inline]
     pub fn commit(&mut self, draft: Draft, guest: u16, host: TheHost<'_>) {
         let head = self.first_free;
@@ -214,7 +214,7 @@ impl DeviceQueue {
         self.show_available(host);
     }
 
-    /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
+    /// Gives the guest's chain `guest` to the device. Returns false, and changes nothing, if there is no room.
     pub fn put(&mut self, guest: u16, pieces: &[Piece], host: TheHost<'_>) -> bool {
         if pieces.is_empty() {
             return false;
@@ -232,8 +232,8 @@ impl DeviceQueue {
         true
     }
 
-    /// Has the device do what is described in a table of descriptors elsewhere (an indirect one, virtio 1.2, §2.7.5.3), for the chain `guest`.
-    /// False where there is no room, and nothing has happened.
+    /// Gives an indirect table of descriptors (virtio 1.2, §2.7.5.3) to the device, for the chain `guest`.
+    /// Returns false, and changes nothing, if there is no room.
     pub fn put_table(&mut self, guest: u16, table: HostRegion, host: TheHost<'_>) -> bool {
         let number = self.first_free;
         let Some(&following) = self.next.get(usize::from(number)) else {
@@ -309,7 +309,7 @@ impl DeviceQueue {
         self.publish(host);
     }
 
-    /// How many chains the device has ended that were not taken yet; it may say anything.
+    /// Completions that were not taken yet, as the device counts them; it may claim any number.
     #[must_use]
     pub fn ended(&self, host: TheHost<'_>) -> u16 {
         // The used ring's first word shares its doubleword with padding in front of it.

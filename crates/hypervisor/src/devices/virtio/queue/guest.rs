@@ -20,7 +20,7 @@ const NO_INTERRUPT: u16 = 1;
 pub struct GuestQueue {
     size: u16,
     rings: Rings,
-    /// True if each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
+    /// Set if each side names the index at which it is notified (VIRTIO_F_EVENT_IDX).
     event_indices: bool,
     /// The next entry of the available ring that is looked at, and of the used ring that is written.
     next_available: u16,

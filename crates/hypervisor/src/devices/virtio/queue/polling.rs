@@ -1,4 +1,4 @@
-//! When a queue is looked at from time to time, in place of each side telling the other of each operation.
+//! Adaptive polling of a queue, in place of a notification and an interrupt for each operation.
 //!
 //! Telling is an exit each: at the guest's notification, and at the device's interrupt. Where much is under way and ends quickly, one look serves
 //! several operations in both directions. The rule: **with so much under way that an eighth of it is two or more, the queue is looked at
@@ -18,7 +18,7 @@ const SHARE: u64 = 8;
 /// Operations that a look is to serve at least.
 const WORTH: u64 = 2;
 /// Operations under way below which a queue is never looked at from time to time.
-pub const MANY: u16 = (SHARE * WORTH) as u16;
+pub const MIN_POLLED: u16 = (SHARE * WORTH) as u16;
 /// The longest time between two looks, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
 /// microseconds of a hart of 1 GHz.
 pub const PATIENCE: u64 = 20;
@@ -26,7 +26,7 @@ pub const PATIENCE: u64 = 20;
 const STREAK: u8 = 16;
 /// Operations that a look is to serve where the guest is at work, and that must be under way for that.
 pub const BATCH: u16 = 3;
-/// How much longer than the patience a guest at work may have to wait.
+/// Factor by which a busy guest may have to wait longer than the patience.
 const LONGER: u64 = 3;
 /// Bits behind the point of [`AdaptivePolling::part`].
 const FRACTION: u32 = 16;
@@ -42,13 +42,13 @@ pub struct AdaptivePolling {
     /// The time between two looks, and the part of what is under way that ends in it.
     interval: u64,
     part: u64,
-    /// How many looks in a row have found the guest at work, up to [`STREAK`], and at how many nobody asks, as it was found waiting.
+    /// Number of polls in a row that found the guest busy, up to [`STREAK`]; after it was found waiting, counts polls without the question.
     at_work: u8,
     unasked: u8,
 }
 
 impl AdaptivePolling {
-    /// Nothing has been timed yet. No look is to come later than `patience`: with 0 none comes.
+    /// Queue that has timed nothing yet. Polls come no later than `patience`; with 0 none comes.
     #[must_use]
     pub const fn new(patience: u64) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl AdaptivePolling {
         }
     }
 
-    /// How many operations end in that time while so many are under way.
+    /// Operations that complete between two polls while so many are in flight.
     #[inline]
     #[must_use]
     pub fn served(&self, under_way: u16) -> u64 {
@@ -83,13 +83,13 @@ impl AdaptivePolling {
         }
     }
 
-    /// How many of so many end in an eighth of the time that an operation takes, or in the patience.
+    /// Operations that complete, of so many, in an eighth of an operation's time, or in the patience.
     #[inline]
     fn part_of(&self, under_way: u16) -> u64 {
         (u64::from(under_way) * self.part) >> FRACTION
     }
 
-    /// In what time [`BATCH`] operations end, if the guest is at work and so long a time is not too long.
+    /// Time in which [`BATCH`] operations complete, if the guest is busy and that time is not too long.
     #[inline]
     fn interval_at_work(&self, under_way: u16) -> Option<u64> {
         if !self.is_guest_busy() || under_way < BATCH || self.takes == 0 {
@@ -99,7 +99,7 @@ impl AdaptivePolling {
         (wanted <= LONGER * self.patience).then_some(wanted)
     }
 
-    /// True if enough looks in a row have found the guest at work.
+    /// Returns true if enough polls in a row have found the guest busy.
     #[inline]
     #[must_use]
     pub const fn is_guest_busy(&self) -> bool {
@@ -152,7 +152,7 @@ impl AdaptivePolling {
         }
     }
 
-    /// Whatever is timed is not any more.
+    /// Drops all timings.
     #[inline]
     pub const fn forget(&mut self) {
         self.timed = None;
@@ -187,7 +187,7 @@ mod tests {
         let pace = after(1600, 480);
         let intervals = [1, 15, 16, 256].map(|under_way| pace.interval(under_way));
         assert_eq!(intervals, [None, None, Some(200), Some(200)]);
-        assert_eq!(MANY, 16);
+        assert_eq!(MIN_POLLED, 16);
     }
 
     /// 32 operations at a disk that does one in 10 ms, on a timebase of 24 MHz: nothing ends within the patience of 20 microseconds.

@@ -13,12 +13,12 @@ pub enum Part {
     Used = 2,
 }
 
-/// Where a guest has put a queue that is in use. All of it is the guest's.
+/// Place of a guest's queue in use. All of it is the guest's.
 #[derive(Debug)]
 pub struct Rings {
     /// Descriptors, available ring and used ring.
     pub guest: [GuestPhysical; 3],
-    /// The same on the fast path.
+    /// Place of the queue for the fast path.
     pub area: Option<Area>,
 }
 
@@ -97,7 +97,7 @@ impl Rings {
         self.set_entry_in_guest(memory, offset, (head, written))
     }
 
-    /// The same where the guest's memory is in more than one piece. Out of line, so that the other way needs few registers.
+    /// Writes an entry if the guest's memory is in more than one piece. Out of line, so that the other way needs few registers.
     #[inline(never)]
     fn set_entry_in_guest(
         &self,
@@ -124,7 +124,7 @@ impl Rings {
     }
 }
 
-/// True if an index has come by `wanted` on its way from `before` to `after`, modulo 2^16 (§2.7.10).
+/// Returns true if an index has passed `wanted` on its way from `before` to `after`, modulo 2^16 (§2.7.10).
 #[must_use]
 pub const fn is_passed(wanted: u16, before: u16, after: u16) -> bool {
     after.wrapping_sub(wanted).wrapping_sub(1) < after.wrapping_sub(before)

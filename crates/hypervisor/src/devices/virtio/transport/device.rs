@@ -102,7 +102,7 @@ pub trait VirtioDevice: Debug + Send {
         status
     }
 
-    /// True where the device itself asks for a reset.
+    /// Returns true if the device itself asks for a reset.
     fn needs_reset(&self, context: &dyn VirtioContext) -> bool {
         let _ = context;
         false
@@ -141,7 +141,7 @@ pub trait VirtioDevice: Debug + Send {
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError>;
 
-    /// Something has come that the device may wait for. `more` has no meaning.
+    /// Polls the device: an event may have come that it waits for. `more` has no meaning.
     ///
     /// # Errors
     /// [`QueueError`]: the driver or the device broke the rules.
@@ -151,7 +151,7 @@ pub trait VirtioDevice: Debug + Send {
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError>;
 
-    /// As [`poll`](Self::poll), while the driver is not ready or the device is to be reset: no queue is touched.
+    /// Polls like [`poll`](Self::poll) while the driver is not ready or the device is to be reset: no queue is touched.
     fn poll_idle(&mut self, context: &dyn VirtioContext) -> Progress {
         let _ = context;
         Progress::default()

@@ -4,10 +4,10 @@ use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use std::collections::HashMap;
 use std::vec::Vec;
 
-mod looks;
+mod guest_walks;
 mod random;
 
-/// Where the frames of the tables begin.
+/// Base of the frames of the tables.
 const BASE: u64 = 0x9000_0000;
 
 /// The memory of the tables; what was never cleared is no table.
@@ -229,7 +229,7 @@ fn leaves_to_moved_page_are_dropped_everywhere() {
     tables.forget_moved(None::<core::iter::Empty<GuestPhysical>>, &mut memory);
     assert_eq!(found(&tables, &memory, 0x1000), None);
     // However many there are, none is forgotten to be forgotten.
-    let many = 3 * MOST_MOVING as u64;
+    let many = 3 * MAX_MOVING_LEAVES as u64;
     for number in 0..many {
         tables.fill(&file(number << 12, 0x100_0000), &mut memory);
     }

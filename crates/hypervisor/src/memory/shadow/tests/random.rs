@@ -1,4 +1,4 @@
-//! Whatever a guest does in whatever order, what its tables and its hart keep is what it could have kept without a shadow.
+//! Random guests: the tables and the hart keep only what the hart could have kept without shadow tables.
 
 use super::*;
 use proptest::prelude::*;

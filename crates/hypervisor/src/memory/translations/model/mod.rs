@@ -34,7 +34,7 @@ enum Forgotten {
     Remembered,
     /// The hart is not told to purge.
     Told,
-    /// Nor is it noted that a hart that was told has not done it.
+    /// The pending-purge bit is not read.
     Due,
 }
 
@@ -47,7 +47,7 @@ struct Case {
     forgotten: Forgotten,
 }
 
-/// How many worlds there are, or nothing where a stale entry could be used in one.
+/// Number of worlds, or `None` if a stale entry could be used in one.
 fn explore(case: Case) -> Option<usize> {
     let first = World::new(case.tags);
     let mut known = HashSet::from([first.packed(case.tags)]);

@@ -100,7 +100,7 @@ impl World {
         Some(world)
     }
 
-    /// As the run loop does it: declare the generation, renew, enter. What siblings ask for is in `remote_model`.
+    /// Enters as the run loop does: declare the generation, renew, enter. Siblings' requests are in `remote_model`.
     fn entered(&self, hart: usize, vcpu: usize, case: Case) -> Self {
         let Case {
             tags, forgotten, ..

@@ -24,7 +24,7 @@ pub fn call(exit: &Exit<'_>, call: &Call) -> SbiResult {
     })
 }
 
-/// Whether a probe finds the extension.
+/// Returns true if the guest has the extension.
 fn offers(exit: &Exit<'_>, which: u64) -> bool {
     let counts = exit.system.counters.counters() != 0;
     extension::ALL.contains(&which) || which == extension::PMU && counts

@@ -1,4 +1,4 @@
-//! What all extensions share: a call, what it returns, and whom it names.
+//! Parts that all extensions share: a call, its result, and the harts that it names.
 
 use crate::run::exits::exit::Exit;
 use crate::vm::vcpu::Vcpu;
@@ -31,7 +31,7 @@ pub enum SbiError {
     NoSharedMemory = -9,
 }
 
-/// What a call returns: a value, or an error.
+/// Result of a call: a value, or an error.
 pub type SbiResult = Result<u64, SbiError>;
 
 /// A guest's call: function number and arguments as they stood in a6 and a0 to a5.

@@ -27,7 +27,7 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     };
     let which = context.get(17);
     context.program_counter = context.program_counter.wrapping_add(4);
-    exit.books.count_call();
+    exit.cpu_time.count_call();
 
     let mut next = Next::Resume;
     let (cause, result) = match which {
@@ -94,7 +94,7 @@ fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     let mut woken = NumberSet::EMPTY;
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
-        exit.books.count_injected();
+        exit.cpu_time.count_injected();
         interrupt_port::kick_where_it_runs(exit.system, vcpu);
         // The caller runs: it finds its own before it waits.
         if vcpu.id != exit.vcpu.id {

@@ -7,7 +7,7 @@ use super::call::{Call, SbiError, SbiResult};
 use crate::memory::address::GuestPhysical;
 use crate::run::exits::exit::{Exit, Next, interrupt_is_pending};
 use crate::system::lifecycle;
-use crate::vm::lifecycle::life::{Ending, Power, StartError, Who};
+use crate::vm::lifecycle::life::{Ending, Originator, Power, StartError};
 
 const STARTED: u64 = 0;
 const STOPPED: u64 = 1;
@@ -58,7 +58,7 @@ fn status(exit: &Exit<'_>, index: u64) -> SbiResult {
     if index >= exit.vm.vcpus.len() {
         return Err(SbiError::InvalidParameter);
     }
-    Ok(match exit.vm.life.lock().power(index) {
+    Ok(match exit.vm.life_cycle.lock().power(index) {
         Power::Started => STARTED,
         Power::Stopped => STOPPED,
         Power::StartPending { .. } | Power::Loading => START_PENDING,
@@ -111,6 +111,6 @@ pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
     // It runs, so it can end; where another vCPU has asked first, that one's wish stands.
-    let _ = lifecycle::end(exit.system, exit.vm, ending, Who::Guest);
+    let _ = lifecycle::end(exit.system, exit.vm, ending, Originator::Guest);
     (Ok(0), Next::Reconsider)
 }

@@ -11,13 +11,13 @@ use crate::run::exits::exit::{Exit, Next};
 use crate::run::exits::spins;
 use crate::run::spin;
 use crate::system::reclaim;
-use crate::vm::told::NoArea;
+use crate::vm::reported_allocation::NoArea;
 
-/// What came of giving pages back.
+/// Outcome of a call that gives pages back.
 enum Returned {
-    /// So many bytes have been looked at.
+    /// Number of bytes handled.
     Now(u64),
-    /// Not yet.
+    /// To be tried again.
     Later,
 }
 
@@ -35,10 +35,10 @@ fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Retur
     }
     let now = bytes.min(MAX_PAGES_A_STEP * PAGE_SIZE);
     let pages = GuestRegion::new(base, now).unwrap_or(pages);
-    let chips = exit.vm.chips.lock();
+    let trapped = exit.vm.trapped_devices.lock();
     // What was given before goes first. Pages that have gone already are given again when the call is made again, which changes nothing.
     let is_given = !exit.vm.reclaim.lock().is_busy() && exit.vm.reclaim.lock().give(pages);
-    match reclaim::step(exit.system, exit.vm, &chips) {
+    match reclaim::step(exit.system, exit.vm, &trapped) {
         Step::Done if is_given => Ok(Returned::Now(now)),
         _ => Ok(Returned::Later),
     }
@@ -56,7 +56,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
             let named = spin::by_call(exit.vm, address, seen, ticket);
             return (Some(Ok(0)), spins::spin(exit, named));
         }
-        Some(Function::Allocation) => Ok(exit.vm.told.lock().code()),
+        Some(Function::Allocation) => Ok(exit.vm.reported_allocation.lock().code()),
         Some(Function::Report) => {
             exit.vm.report(call.arguments[0], call.arguments[1]);
             Ok(0)
@@ -66,8 +66,9 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
             Ok(0)
         }
         Some(Function::SetCommunicationArea) => {
-            let mut told = exit.vm.told.lock();
-            told.set_area(&exit.vm.memory, call.arguments[0])
+            let mut reported = exit.vm.reported_allocation.lock();
+            reported
+                .set_area(&exit.vm.memory, call.arguments[0])
                 .map(|()| 0)
                 .map_err(|NoArea| SbiError::InvalidAddress)
         }

@@ -100,7 +100,7 @@ fn whole_pages(buffer: GuestRegion) -> Option<GuestRegion> {
     (!pages.is_empty()).then_some(pages)
 }
 
-/// Nothing was asked for, so that what the guest gives here stays with it.
+/// Returns a chain that was not asked for, so that the guest keeps the pages in it.
 fn return_unread(
     queue: &mut GuestQueue,
     context: &dyn VirtioContext,

@@ -22,7 +22,7 @@ use crate::memory::owned::OwnedRegion;
 const RAM: u64 = 0x8000_0000;
 const SIZE: u64 = 0x20_0000;
 const HOST: u64 = 0x1_0000;
-/// Where the queue of reports lies, and a table of descriptors.
+/// Address of the queue of reports, followed by a table of descriptors.
 const DESCRIPTORS: u64 = RAM;
 const AVAILABLE: u64 = RAM + 0x1000;
 const USED: u64 = RAM + 0x2000;
@@ -33,7 +33,7 @@ struct World {
     host: Host,
     memory: GuestMemory,
     given: RefCell<Vec<(u64, u64)>>,
-    /// How often the guest asks before pages have gone.
+    /// Calls until pages have gone.
     patience: Cell<u32>,
     left: Cell<u32>,
 }
@@ -214,7 +214,7 @@ fn indirect_reports_touch_no_page() {
     );
 }
 
-/// Nothing lies whole in such buffers, so that nobody is waited for; a guest can make new ones for as long as it likes.
+/// No page lies whole in such buffers, so the device waits for nothing; a guest can make new ones for as long as it likes.
 #[test]
 fn empty_reports_take_bounded_time() {
     let world = World::new(0);

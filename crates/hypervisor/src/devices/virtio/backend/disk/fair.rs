@@ -75,7 +75,7 @@ impl Fair {
         }
     }
 
-    /// True if a slice is ahead of a virtual time by more than this work.
+    /// Returns true if a slice is ahead of a virtual time by more than this work.
     #[must_use]
     pub fn leads(&self, slice: usize, time: u128, by: Work) -> bool {
         let Some(account) = self.slices.get(slice) else {

@@ -48,7 +48,7 @@ const MAX_SECTORS_IN_FLIGHT: u64 = 1024;
 
 /// Pieces of data that an operation can have.
 pub const MAX_PIECES: usize = 252;
-/// Where in its configuration the device says how many sectors it has (§5.2.4).
+/// Offset of the number of sectors in the device's configuration (§5.2.4).
 const CAPACITY: u64 = 0;
 /// The queue that requests go through.
 const REQUEST_QUEUE: usize = 0;
@@ -126,7 +126,7 @@ pub struct Disk {
     /// Operations that the device has, and their sectors.
     in_flight: usize,
     sectors_in_flight: u64,
-    /// When an operation ended last, or began while there was none.
+    /// Time at which an operation completed last, or began while there was none.
     busy_since: u64,
     /// Operations that ended together, so that no memory is asked for with each.
     just_ended: Vec<JustEnded>,
@@ -175,7 +175,7 @@ impl Disk {
         self.driver.source
     }
 
-    /// True if it has a feature.
+    /// Returns true if the device has the feature.
     #[must_use]
     pub const fn has(&self, feature: u64) -> bool {
         self.features & feature != 0
@@ -228,7 +228,7 @@ impl Disk {
         Some(slot)
     }
 
-    /// Has the device begin what may begin now. Says which devices have something to look for: those whose operations have ended
+    /// Starts the operations that may start now. Returns the devices to poll: those whose operations have ended
     /// because the disk has failed.
     pub fn begin(&mut self, board: &dyn Board) -> Clients {
         if self.ring.is_none() {

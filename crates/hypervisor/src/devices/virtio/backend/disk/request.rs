@@ -21,9 +21,9 @@ pub struct Request {
     pub sector: u64,
     /// Bytes of data.
     pub bytes: u64,
-    /// True if the data is to be written by the device.
+    /// Set if the device writes the data.
     pub written: bool,
-    /// Where the status goes.
+    /// Place of the status byte.
     pub status: OwnedRegion,
 }
 

@@ -24,7 +24,7 @@ pub struct Operation {
     pub sectors: u64,
 }
 
-/// Where in an operation's page the header is, and its status; in front of them is the table.
+/// Offset of the header in an operation's page, followed by the status; in front of them is the table.
 const HEADER_AT: u64 = DESCRIPTOR * 254;
 pub const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
 

@@ -47,7 +47,7 @@ const OFFERED_QUEUE_FEATURES: u64 = INDIRECT_TABLES | EVENT_INDICES | VERSION_1;
 const BLOCK_QUEUES: (u32, u64) = (2, 1 << 12);
 const NETWORK_QUEUES: (u32, u64) = (1, 1 << 22 | 1 << 57 | 1 << 60);
 
-/// How a device of the board is mediated for a VM.
+/// Configuration of a mediated device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendConfig {
     /// The device's registers.
@@ -74,7 +74,7 @@ struct Identity {
     entries: [u16; MAX_QUEUES],
 }
 
-/// How far the device is with stopping a queue.
+/// Progress of stopping a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stopping {
     #[default]
@@ -105,7 +105,7 @@ pub struct Mediated {
     stopping: Stopping,
     /// No queue from here on has been in use.
     in_use: usize,
-    /// When a queue is to be polled that neither side notifies, if there is one.
+    /// Time of the next poll of a queue without notifications, if there is one.
     due: Option<u64>,
 }
 

@@ -7,16 +7,16 @@ use crate::devices::virtio::queue::area::Area;
 use crate::devices::virtio::queue::chain::{self, Piece, QueueError};
 use crate::devices::virtio::queue::device::{DeviceQueue, MAX_ENTRIES};
 use crate::devices::virtio::queue::layout::Checked;
-use crate::devices::virtio::queue::polling::{AdaptivePolling, BATCH, MANY};
+use crate::devices::virtio::queue::polling::{AdaptivePolling, BATCH, MIN_POLLED};
 use crate::devices::virtio::queue::rings::{Part, Rings, is_passed};
 use crate::devices::virtio::queue::scattered;
 use crate::memory::address::HostRegion;
 use crate::memory::guest::{HostMemory, Memory, TheHost};
 
-/// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
+/// Most descriptors that one notification of the guest reads: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
 const IN_ONE_GO: usize = 512;
-/// The same where nobody has notified. What is left is looked at again when something has ended, or after a while.
+/// Most descriptors that one poll reads. The rest is polled again after a completion, or after a while.
 const AT_A_LOOK: usize = 128;
 /// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
 const NO_INTERRUPT: u16 = 1;
@@ -28,14 +28,14 @@ const NO_NOTIFY: u16 = 1;
 pub struct Queue {
     size: u16,
     rings: Rings,
-    /// True if chains are translated the fast way.
+    /// Set if chains are translated on the fast path.
     fast: bool,
-    /// True if each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
+    /// Set if each side names the index at which it is notified (VIRTIO_F_EVENT_IDX).
     event_indices: bool,
     /// The next entry of the available ring that is looked at, and of the used ring that is written.
     next_available: u16,
     next_used: u16,
-    /// At which index of the available ring the guest was asked to tell.
+    /// Index of the available ring at which the guest was asked to notify.
     asked: u16,
     /// Flags that the guest reads in front of the used ring's index.
     flags: u16,
@@ -47,7 +47,7 @@ pub struct Queue {
     /// The time between two looks, where the queue is looked at from time to time. The guest tells of nothing meanwhile but of as much as it got
     /// back, and the device of nothing but what ends after a look that returned nothing.
     watched: Option<u64>,
-    /// True if something that the guest has made available was not passed on.
+    /// Set if an available chain was not passed on.
     backlog: bool,
     /// The guest stops the queue: nothing is passed on any more.
     is_stopping: bool,
@@ -58,11 +58,11 @@ pub struct Queue {
 /// Outcome of polling a guest's available ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// True if the device has got something to do.
+    /// Set if chains were passed to the device.
     pub any: bool,
-    /// True if there is more that could be passed now.
+    /// Set if more chains could be passed now.
     pub more: bool,
-    /// How many chains took the fast path, and how many did not.
+    /// Chains on the fast path, and off it.
     pub fast: u32,
     pub general: u32,
 }
@@ -70,7 +70,7 @@ pub struct Passed {
 /// Outcome of polling both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// True if the guest is to be interrupted.
+    /// Set if the guest is to be interrupted.
     pub interrupt: bool,
     pub passed: Passed,
 }
@@ -78,9 +78,9 @@ pub struct Served {
 /// Method by which a queue is mediated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// True if by the fast path, where that can be.
+    /// Set if the fast path is taken where it can be.
     pub fast: bool,
-    /// True if the guest has chosen VIRTIO_F_EVENT_IDX.
+    /// Set if the guest has negotiated VIRTIO_F_EVENT_IDX.
     pub event_indices: bool,
     /// The longest time between two looks at the queue, in ticks; 0 where it can only be looked at when somebody tells.
     pub patience: u64,
@@ -149,20 +149,20 @@ impl Queue {
         self.device.for_each_in_flight(host, visit);
     }
 
-    /// True while a chain is in flight.
+    /// Returns true while a chain is in flight.
     #[must_use]
     pub const fn is_in_flight(&self) -> bool {
         self.device.in_flight() != 0
     }
 
-    /// True if so much is under way, or the guest so long at work, that what is done depends on the time.
+    /// Returns true if so many chains are in flight, or the guest is busy for so long, that the queue is polled by time.
     #[inline]
     #[must_use]
     pub const fn is_busy(&self) -> bool {
-        self.device.in_flight() >= MANY || self.polling.is_guest_busy()
+        self.device.in_flight() >= MIN_POLLED || self.polling.is_guest_busy()
     }
 
-    /// True if so much is under way that it may matter whether the guest is at work.
+    /// Returns true if enough chains are in flight that it may matter whether the guest is busy.
     #[inline]
     #[must_use]
     pub const fn is_more_than_few(&self) -> bool {
@@ -175,14 +175,14 @@ impl Queue {
         self.polling.note_guest(self.device.in_flight(), is_at_work)
     }
 
-    /// True if nothing but what has ended needs to be looked at.
+    /// Returns true if a poll has only completions to look for.
     #[inline]
     #[must_use]
     pub const fn is_simple(&self) -> bool {
         !self.is_busy() && self.watched.is_none() && !self.backlog
     }
 
-    /// In how many ticks the queue is to be looked at again, if it is watched.
+    /// Ticks until the next poll, if the queue is polled.
     #[inline]
     #[must_use]
     pub const fn next_poll(&self) -> Option<u64> {
@@ -204,7 +204,7 @@ impl Queue {
         self.pass_most(IN_ONE_GO, now, memory)
     }
 
-    /// The same for so many descriptors.
+    /// Passes chains of at most so many descriptors to the device.
     #[inline(always)]
     fn pass_most(
         &mut self,
@@ -261,7 +261,7 @@ impl Queue {
         Ok(true)
     }
 
-    /// How many more chains than the next the guest of a queue that is watched may make available before it tells.
+    /// Chains beyond the next one that the guest of a polled queue may make available before it notifies.
     #[inline(never)]
     fn behind(&self) -> u16 {
         let usual = self.polling.served(self.device.in_flight()) as u16;
@@ -296,7 +296,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The same by the fast path, up to the first chain that it does not take.
+    /// Passes chains on the fast path, up to the first chain that does not fit it.
     #[inline(never)]
     fn pass_simple(
         &mut self,

@@ -14,7 +14,7 @@ pub const LONGEST: u16 = HEAD as u16 + MTU;
 pub const MTU: u16 = 1500;
 /// Bytes of a slot.
 pub const SLOT: u64 = 2048;
-/// Where in a slot what follows the Ethernet header begins, or up to 7 bytes behind that.
+/// Offset in a slot of the bytes after the Ethernet header, or up to 7 bytes before them.
 pub const BODY: u64 = 32;
 
 const _: () = assert!(BODY + 7 + MTU as u64 <= SLOT);
@@ -37,7 +37,7 @@ impl Address {
         Self([0x06, first, second, third, switch, vm])
     }
 
-    /// True if it is for several: broadcast or multicast.
+    /// Returns true for broadcast and multicast.
     #[must_use]
     pub const fn is_group(self) -> bool {
         let [first, ..] = self.0;
@@ -78,7 +78,7 @@ impl Head {
         Address([a, b, c, d, e, f])
     }
 
-    /// It behind a frame's header.
+    /// Header of a frame followed by this head.
     #[must_use]
     pub fn behind(&self, header: &[u8; HEADER]) -> [u8; HEADER + HEAD] {
         let mut bytes = [0; HEADER + HEAD];
@@ -89,7 +89,7 @@ impl Head {
     }
 }
 
-/// How a frame lies in its slot: header, Ethernet header and body, one behind the other.
+/// Layout of a frame in its slot: header, Ethernet header and body, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parcel {
     length: u16,

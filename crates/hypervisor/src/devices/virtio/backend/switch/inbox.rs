@@ -21,16 +21,16 @@ pub struct Sender(pub u8);
 /// An inbox.
 #[derive(Debug)]
 pub struct Inbox {
-    /// True if its owner takes frames.
+    /// Set if its owner takes frames.
     open: bool,
     /// The slots that nobody has, a bit each.
     free: u64,
     /// Sender that has, or had, each slot.
     sender: [Sender; SLOTS as usize],
-    /// How many slots each sender has, and how many are kept for it.
+    /// Slots that each sender has, and slots that are reserved for it.
     held: [u8; MEMBERS],
     kept: u8,
-    /// How many free slots are kept for senders that have not as many yet.
+    /// Free slots that are reserved for senders that have not as many yet.
     owed: u8,
     waiting: VecDeque<(u8, Parcel)>,
     missed: u32,
@@ -100,7 +100,7 @@ impl Inbox {
         self.open
     }
 
-    /// Nobody needs the slot any more, which somebody had.
+    /// Frees a slot.
     pub fn free(&mut self, slot: u8) {
         let bit = 1_u64.checked_shl(slot.into()).unwrap_or(0);
         if self.free & bit != 0 {
@@ -115,7 +115,7 @@ impl Inbox {
         }
     }
 
-    /// How many frames wait.
+    /// Number of frames that wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -134,7 +134,7 @@ impl Inbox {
         }
     }
 
-    /// How many frames there was no room for, since this was asked last.
+    /// Number of frames dropped for lack of room since the last call.
     pub const fn take_missed(&mut self) -> u32 {
         core::mem::replace(&mut self.missed, 0)
     }

@@ -52,7 +52,7 @@ impl Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortPlace {
     pub address: Address,
-    /// The device that is told of frames for it.
+    /// Device that is notified of frames for it.
     pub client: Client,
 }
 
@@ -76,11 +76,11 @@ pub struct Frames {
 /// Outcome of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// How many have it in their inboxes.
+    /// Number of inboxes that have it.
     pub copies: u32,
-    /// Of them, those whose devices are to be told.
-    pub told: Clients,
-    /// True if the uplink's card is to be told.
+    /// Devices of these inboxes that are to be notified.
+    pub notified: Clients,
+    /// Set if the uplink's card is to be notified.
     pub card: bool,
 }
 
@@ -178,7 +178,7 @@ impl Switch {
         }
     }
 
-    /// Where a slot of an inbox is.
+    /// Memory of a slot of an inbox.
     fn at(&self, of: Member, slot: u8) -> OwnedRegion {
         let before = of.index() as u64 * INBOX_BYTES + u64::from(slot) * SLOT;
         self.memory.skip(before).take(SLOT)
@@ -253,7 +253,7 @@ impl Switch {
             if let Some(port) = self.ports.get(member.index()) {
                 if inbox.commit(slot, parcel) {
                     passed.copies += 1;
-                    passed.told.insert(port.client);
+                    passed.notified.insert(port.client);
                 }
             } else if let Some(card) = card {
                 let frame = parcel.begin(self.at(member, slot));
@@ -283,7 +283,7 @@ impl Switch {
         }
     }
 
-    /// How many frames wait for a port, and how many there was no room for since this was asked last.
+    /// Number of frames that wait for a port, and of those dropped for lack of room since the last call.
     #[must_use]
     pub fn waiting(&self, port: Member) -> (usize, u32) {
         let mut frames = self.frames.lock();
@@ -291,7 +291,7 @@ impl Switch {
         inbox.map_or((0, 0), |inbox| (inbox.waiting(), inbox.take_missed()))
     }
 
-    /// Where the first frame is that waits for a port, behind the one that was asked for last if the port is `done` with that.
+    /// Oldest frame that waits for a port; `done` drops the previous one first.
     #[must_use]
     pub fn first(&self, port: Member, done: bool) -> Option<(OwnedRegion, Parcel)> {
         let mut frames = self.frames.lock();

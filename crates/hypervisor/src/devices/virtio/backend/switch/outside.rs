@@ -8,12 +8,12 @@ use crate::devices::virtio::driver::Board;
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
 
-/// How many copies of frames are made at one interrupt.
+/// Most copies of frames that one interrupt makes.
 const COPIES: u32 = 2 * BUFFERS as u32;
 
 impl Switch {
     /// The uplink's card has interrupted: what it has received is passed on, as many frames as it has buffers and [`COPIES`] of them. What comes
-    /// to more, as many broadcasts to many ports do, is dropped. Says which devices are to be told.
+    /// to more, as many broadcasts to many ports do, is dropped. Returns the devices to notify.
     pub fn serve_uplink(&self, board: &dyn Board) -> Clients {
         let (Some(uplink), Some(outside)) = (&self.uplink, self.outside()) else {
             return Clients::NONE;
@@ -21,7 +21,7 @@ impl Switch {
         if !uplink.has_interrupted(board) {
             return Clients::NONE;
         }
-        let mut told = Clients::NONE;
+        let mut notified = Clients::NONE;
         let mut back = None;
         let mut copies = COPIES;
         // What comes meanwhile interrupts again.
@@ -32,7 +32,7 @@ impl Switch {
             if copies > 0 {
                 let passed = self.pass_received(outside, at, written, board.host());
                 copies = copies.saturating_sub(passed.copies);
-                told.add(passed.told);
+                notified.add(passed.notified);
             }
             back = Some(buffer);
         }
@@ -40,7 +40,7 @@ impl Switch {
             self.give_back(buffer, board.host());
             uplink.tell_of_buffers(board);
         }
-        told
+        notified
     }
 
     fn next_received(

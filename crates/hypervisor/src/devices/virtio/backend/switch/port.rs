@@ -23,7 +23,7 @@ const HAS_MTU: u64 = 1 << 3;
 const HAS_STATUS: u64 = 1 << 16;
 const LINK_UP: u16 = 1;
 
-/// How many descriptors are read in one go at a guest's notification, and how many copies of frames are made. The guest's store is then
+/// Most descriptors that one notification of a guest reads, and most copies of frames that it makes. The guest's store is then
 /// done again, after others have had the hart.
 const IN_ONE_GO: usize = 512;
 const COPIES: u32 = 32;
@@ -40,7 +40,7 @@ pub struct Port {
     switch: Arc<Switch>,
     member: Member,
     address: Address,
-    /// True if the switch knows that the guest takes frames.
+    /// Set if the switch knows that the guest takes frames.
     open: bool,
     /// The chain at hand, so that no memory is asked for with each.
     pieces: Vec<Piece>,
@@ -57,8 +57,8 @@ struct Frames {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     frames: Frames,
-    /// The devices that are to be told, and whether the uplink's card is.
-    told: Clients,
+    /// Devices that are to be notified.
+    notified: Clients,
     card: bool,
 }
 
@@ -91,7 +91,7 @@ impl Port {
         {
             context.store_register(uplink.notification(), Width::Word, TRANSMIT as u64);
         }
-        for client in sent.told.iter() {
+        for client in sent.notified.iter() {
             context.notify_client(client);
         }
         count(context, Event::FrameSent, sent.frames);
@@ -129,7 +129,7 @@ impl Port {
             let passed = self.send(memory.host);
             // What is dropped takes as long as a short frame.
             copies = copies.saturating_sub(passed.copies.max(1));
-            sent.told.add(passed.told);
+            sent.notified.add(passed.notified);
             sent.card |= passed.card;
             match passed.copies {
                 0 => sent.frames.dropped += 1,
@@ -177,7 +177,7 @@ impl Port {
         })
     }
 
-    /// Where the bytes of the pieces at hand are, without so many in front.
+    /// Memory of the present pieces, without the first `skip` bytes.
     fn bytes_from(&self, skip: u64) -> impl Iterator<Item = OwnedRegion> {
         let rest = self.rest_from(skip);
         rest.flat_map(|rest| (0..rest.size()).map(move |offset| rest.skip(offset)))

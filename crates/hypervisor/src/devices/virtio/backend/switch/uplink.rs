@@ -22,7 +22,7 @@ pub const TRANSMIT: usize = 1;
 
 /// Buffers that the card can receive into.
 pub const BUFFERS: u16 = 64;
-/// Where in its slot such a buffer begins, so that a frame's body is on 8 bytes, and its bytes.
+/// Offset of a receive buffer in its slot, so that a frame's body is aligned to 8 bytes, and its size.
 const BUFFER: u64 = BODY - (HEADER + HEAD) as u64;
 const BUFFER_BYTES: u64 = HEADER as u64 + LONGEST as u64;
 /// Bytes of memory that an uplink needs besides its inbox: for its queues, and for buffers.
@@ -40,9 +40,9 @@ pub struct Uplink {
 pub struct Card {
     receive: DeviceQueue,
     transmit: DeviceQueue,
-    /// Where the buffers are.
+    /// Memory of the buffers.
     buffers: OwnedRegion,
-    /// True if it returned what it was not given. Then nothing is asked of it any more.
+    /// Set if the card returned what it was not given. It is used no more then.
     broken: bool,
 }
 
@@ -100,7 +100,7 @@ impl Uplink {
         self.driver.notification()
     }
 
-    /// True if the card has interrupted, which it is told was seen.
+    /// Acknowledges the card's interrupt; returns true if there was one.
     pub fn has_interrupted(&self, board: &dyn Board) -> bool {
         self.driver.interrupt(board) != Interrupt::None
     }
@@ -112,7 +112,7 @@ impl Uplink {
 }
 
 impl Card {
-    /// Where a buffer for receiving is.
+    /// Memory of a receive buffer.
     #[must_use]
     pub fn buffer(&self, number: u16) -> OwnedRegion {
         let before = u64::from(number) * SLOT + BUFFER;
@@ -129,7 +129,7 @@ impl Card {
         let _ = self.receive.put(number, &[piece], host);
     }
 
-    /// Has the card send what lies in a slot of its inbox. False where it cannot.
+    /// Makes the card send the frame in a slot of its inbox. Returns false if it cannot.
     pub fn send(&mut self, slot: u8, frame: OwnedRegion, host: TheHost<'_>) -> bool {
         let piece = Piece {
             host: frame,

@@ -30,14 +30,14 @@ const BLOCK_SIZE: u64 = 1 << 6;
 const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Pieces of a chain, with its header and its status, which may lie in two pages.
 const CHAIN: usize = MAX_PIECES + 4;
-/// How many descriptors are read in one go at the guest's notification.
+/// Most descriptors that one notification of the guest reads.
 const IN_ONE_GO: usize = 512;
 /// Queues of a slice.
 const QUEUES: usize = 1;
 /// Bytes of a disk's identity (§5.2.6).
 pub const IDENTITY: usize = 20;
 
-/// Which part of which disk.
+/// Slice of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub disk: DiskNumber,
@@ -45,13 +45,13 @@ pub struct Part {
     /// The first sector, of the whole disk.
     pub first: u64,
     pub sectors: u64,
-    /// True if the guest may not write.
+    /// Set if the guest may not write.
     pub read_only: bool,
-    /// True if what was written is to be flushed.
+    /// Set if writes are to be flushed.
     pub flushes: bool,
-    /// True if the guest's memory lies in pages.
+    /// Set if the guest's memory lies in pages.
     pub in_pages: bool,
-    /// For how long what the guest has made available may wait, in ticks.
+    /// Longest time between two polls of the queue, in ticks.
     pub patience: u64,
     /// Device ID string that the guest reads.
     pub identity: [u8; IDENTITY],
@@ -89,13 +89,13 @@ pub struct Slice {
     slots: [usize; SLOTS],
     /// The request at hand, if not all of it was put. Its data is in `pieces`.
     rest: Option<Rest>,
-    /// Something that the guest has made available found no slot: so something is in flight, and when it ends this is gone on with.
+    /// Set if a request found no free slot: an operation is in flight, and its completion goes on with the queue.
     backlog: bool,
     /// Operations in flight.
     in_flight: u16,
     polling: AdaptivePolling,
-    /// True if what the guest makes available can wait until something ends, and whether the guest was not asked to tell of it: so something is under way,
-    /// and when it ends it is looked at.
+    /// Set if available requests can wait for a completion, so that notifications are off: an operation is in flight,
+    /// and its completion polls the queue.
     can_wait: bool,
     unasked: bool,
     /// The guest stops the queue: nothing more is taken from it.
@@ -107,7 +107,7 @@ pub struct Slice {
 
 /// Next step for a request.
 enum Step {
-    /// It is over: its status, and the bytes that were written besides.
+    /// Complete: the status, and the bytes that were written besides.
     Over(u8, u32),
     /// The disk does it.
     Disk(Operation),

@@ -1,5 +1,6 @@
-//! A driver that does whatever.
+//! Driver that breaks the rules at random.
 
+use super::guest::*;
 use super::world::*;
 
 impl Guest {
@@ -7,7 +8,7 @@ impl Guest {
     pub fn scribble(&mut self, world: &World, random: &mut impl FnMut(u64) -> u64) {
         for request in 0..4 {
             let kind = [0, 0, 1, 1, 4, 8, random(1 << 32) as u32][random(7) as usize];
-            let asked = Asked {
+            let asked = BlockRequest {
                 kind,
                 sector: random(SECTORS + 4),
                 bytes: [0, 512, 512, 1024, 700][random(5) as usize],

@@ -1,8 +1,11 @@
+mod guest;
 mod hostile;
+mod random_load;
 mod shares;
 mod stop;
 mod world;
 
+use self::guest::*;
 use self::world::*;
 use super::*;
 use crate::devices::trapped::TrappedDevice;
@@ -35,20 +38,20 @@ fn slices_look_like_disks() {
     assert_ne!(get(register::DEVICE_FEATURES, Width::Word) & FLUSH, 0);
     guest.ask(&world, 0, read(3));
     guest.ask(&world, 47, write(5));
-    guest.sets(&world, Guest::data(47), &[0x77; 512]);
+    guest.write(&world, Guest::data(47), &[0x77; 512]);
     guest.notify(&world);
-    assert_eq!(world.given.borrow().len(), 2);
-    world.ends(1, 0);
-    world.ends(0, 0);
+    assert_eq!(world.operations.borrow().len(), 2);
+    world.complete(1, 0);
+    world.complete(0, 0);
     assert!(!guests[1].device.irq_level());
     serve(&world, &mut guests);
     assert!(guests[1].device.irq_level() && !guests[0].device.irq_level());
-    assert_eq!(guests[1].finds(&world), Some((47, 1)));
-    assert_eq!(guests[1].finds(&world), Some((0, 513)));
-    assert_eq!(guests[1].finds(&world), None);
+    assert_eq!(guests[1].take_completion(&world), Some((47, 1)));
+    assert_eq!(guests[1].take_completion(&world), Some((0, 513)));
+    assert_eq!(guests[1].take_completion(&world), None);
     let first = first_of(1) as usize;
     assert_eq!(
-        guests[1].gets::<512>(&world, Guest::data(0)),
+        guests[1].read::<512>(&world, Guest::data(0)),
         [first as u8 + 3; 512]
     );
     assert_eq!(world.sectors.borrow()[first + 5], [0x77; 512]);
@@ -56,19 +59,18 @@ fn slices_look_like_disks() {
     assert_eq!(guests[1].status(&world, 47), outcome::OK);
 }
 
-#[test]
-fn wrong_requests_never_reach_the_disk() {
-    let (world, mut guests) = system(&[10, 10], FLUSH);
-    let guest = &mut guests[0];
-    let flush = Asked {
-        kind: 4,
-        bytes: 0,
-        ..write(0)
-    };
-    let cases = [
+const FLUSH_REQUEST: BlockRequest = BlockRequest {
+    kind: 4,
+    bytes: 0,
+    ..write(0)
+};
+
+/// Requests that a slice refuses, each with the status that it has to report.
+fn wrong_requests() -> [(BlockRequest, u8); 11] {
+    [
         (read(SECTORS), outcome::ERROR),
         (
-            Asked {
+            BlockRequest {
                 bytes: 1024,
                 ..read(SECTORS - 1)
             },
@@ -77,86 +79,93 @@ fn wrong_requests_never_reach_the_disk() {
         (read(u64::MAX), outcome::ERROR),
         (write(1 << 55), outcome::ERROR),
         (
-            Asked {
+            BlockRequest {
                 bytes: 500,
                 ..read(0)
             },
             outcome::ERROR,
         ),
         (
-            Asked {
+            BlockRequest {
                 bytes: 0,
                 ..read(0)
             },
             outcome::ERROR,
         ),
         (
-            Asked {
+            BlockRequest {
                 written: true,
                 ..write(0)
             },
             outcome::ERROR,
         ),
         (
-            Asked {
+            BlockRequest {
                 written: false,
                 ..read(0)
             },
             outcome::ERROR,
         ),
         (
-            Asked {
+            BlockRequest {
                 kind: 11,
                 ..write(0)
             },
             outcome::UNSUPPORTED,
         ),
         (
-            Asked {
+            BlockRequest {
                 kind: 0x8000_0000,
                 ..read(0)
             },
             outcome::UNSUPPORTED,
         ),
         (
-            Asked {
+            BlockRequest {
                 bytes: 512,
-                ..flush
+                ..FLUSH_REQUEST
             },
             outcome::UNSUPPORTED,
         ),
-    ];
+    ]
+}
+
+#[test]
+fn wrong_requests_never_reach_the_disk() {
+    let (world, mut guests) = system(&[10, 10], FLUSH);
+    let guest = &mut guests[0];
+    let cases = wrong_requests();
     for (number, (asked, _)) in (0..).zip(cases) {
         guest.ask(&world, number, asked);
     }
     guest.notify(&world);
     for (number, (asked, outcome)) in (0..).zip(cases) {
         assert_eq!(
-            guest.finds(&world).map(|(request, _)| request),
+            guest.take_completion(&world).map(|(request, _)| request),
             Some(number)
         );
         assert_eq!(guest.status(&world, number), outcome, "{asked:?}");
     }
-    assert!(world.given.borrow().is_empty());
+    assert!(world.operations.borrow().is_empty());
     assert!(guest.device.irq_level() && !guest.is_broken(&world));
-    // Its name it is told without the disk.
+    // The disk is not needed for the identity.
     guest.ask(
         &world,
         20,
-        Asked {
+        BlockRequest {
             kind: 8,
             bytes: IDENTITY_BYTES as u32,
             ..read(0)
         },
     );
-    guest.ask(&world, 21, flush);
+    guest.ask(&world, 21, FLUSH_REQUEST);
     guest.notify(&world);
-    assert_eq!(guest.finds(&world), Some((20, 21)));
+    assert_eq!(guest.take_completion(&world), Some((20, 21)));
     assert_eq!(
-        &guest.gets::<15>(&world, Guest::data(20)),
+        &guest.read::<15>(&world, Guest::data(20)),
         b"partita-slice-1"
     );
-    assert_eq!(world.given.borrow()[0].kind, 4);
+    assert_eq!(world.operations.borrow()[0].kind, 4);
 }
 
 #[test]
@@ -167,11 +176,11 @@ fn requests_beyond_the_slots_wait() {
     }
     guests[0].notify(&world);
     let mut done = 0;
-    while !world.given.borrow().is_empty() {
-        assert!(world.given.borrow().len() <= DEPTH);
-        world.ends(0, 0);
+    while !world.operations.borrow().is_empty() {
+        assert!(world.operations.borrow().len() <= DEPTH);
+        world.complete(0, 0);
         serve(&world, &mut guests);
-        while let Some((request, 513)) = guests[0].finds(&world) {
+        while let Some((request, 513)) = guests[0].take_completion(&world) {
             assert_eq!(request, done);
             done += 1;
         }
@@ -199,8 +208,8 @@ fn shares_divide_the_disk() {
                 guests[2].notify(&world);
                 seldom_waits = Some(step);
             }
-            let sector = world.given.borrow()[0].sector;
-            world.ends(0, 0);
+            let sector = world.operations.borrow()[0].sector;
+            world.complete(0, 0);
             let whose = (0..3)
                 .rev()
                 .find(|guest| first_of(*guest) <= sector)
@@ -213,13 +222,13 @@ fn shares_divide_the_disk() {
             }
             serve(&world, &mut guests);
             for (guest, next) in guests[..2].iter_mut().zip(&mut next) {
-                while let Some((request, _)) = guest.finds(&world) {
+                while let Some((request, _)) = guest.take_completion(&world) {
                     *next += 1;
                     guest.ask(&world, request, read(u64::from(*next) % SECTORS));
                 }
                 guest.notify(&world);
             }
-            while guests[2].finds(&world).is_some() {}
+            while guests[2].take_completion(&world).is_some() {}
         }
         let share = 1000 * begun[0] / (begun[0] + begun[1]);
         assert!(share.abs_diff(wanted) <= 10, "{begun:?}");
@@ -236,7 +245,7 @@ fn resets_wait_for_operations_in_flight() {
     guests[0].notify(&world);
     guests[1].notify(&world);
     let of_first = |world: &World| {
-        let given = world.given.borrow();
+        let given = world.operations.borrow();
         given.iter().filter(|given| given.kind == 1).count()
     };
     let had = of_first(&world);
@@ -244,20 +253,20 @@ fn resets_wait_for_operations_in_flight() {
     assert!(guests[0].store(&world, register::STATUS, 0).is_err());
     assert!(!guests[0].reset(&world));
     let mut quiet = false;
-    while !world.given.borrow().is_empty() {
+    while !world.operations.borrow().is_empty() {
         quiet = guests[0].reset(&world);
         assert_eq!(
             quiet,
             of_first(&world) == 0,
             "never while its memory is used"
         );
-        world.ends(0, 0);
+        world.complete(0, 0);
         serve(&world, &mut guests);
     }
     assert!(quiet || guests[0].reset(&world));
     // The other's are all done, and the first begins anew with all that it can have.
     assert_eq!(
-        std::iter::from_fn(|| guests[1].finds(&world)).count(),
+        std::iter::from_fn(|| guests[1].take_completion(&world)).count(),
         usize::from(REQUESTS)
     );
     guests[0].start(&world);
@@ -265,8 +274,8 @@ fn resets_wait_for_operations_in_flight() {
         guests[0].ask(&world, request, read(0));
     }
     guests[0].notify(&world);
-    assert_eq!(world.given.borrow().len(), SLOTS);
-    assert_eq!(guests[0].finds(&world), None);
+    assert_eq!(world.operations.borrow().len(), SLOTS);
+    assert_eq!(guests[0].take_completion(&world), None);
 }
 
 #[test]
@@ -280,19 +289,19 @@ fn failed_disks_end_everything_with_errors() {
         guests[0].notify(&world);
         guests[1].notify(&world);
         match by_itself {
-            true => world.breaks(),
+            true => world.fail(),
             // It returns what it was never given.
-            false => world.returns(255, 1),
+            false => world.put_used(255, 1),
         }
         for _ in 0..4 {
             serve(&world, &mut guests);
             for guest in &mut guests {
-                guest.look(&world);
+                guest.poll(&world);
             }
         }
         assert!(world.is_stopped());
         for guest in &mut guests {
-            let ended = std::iter::from_fn(|| guest.finds(&world)).count();
+            let ended = std::iter::from_fn(|| guest.take_completion(&world)).count();
             assert_eq!(ended, usize::from(REQUESTS));
             assert!((0..REQUESTS).all(|request| guest.status(&world, request) == outcome::ERROR));
             assert!(!guest.is_broken(&world), "the guest has done nothing wrong");
@@ -301,8 +310,8 @@ fn failed_disks_end_everything_with_errors() {
             guest.notify(&world);
         }
         for guest in &mut guests {
-            guest.look(&world);
-            assert_eq!(guest.finds(&world), Some((0, 1)));
+            guest.poll(&world);
+            assert_eq!(guest.take_completion(&world), Some((0, 1)));
         }
     }
 }
@@ -319,113 +328,6 @@ fn disks_without_needed_features_are_refused() {
     assert!(world.is_stopped());
 }
 
-/// Three guests do whatever: reads, writes, flushes, requests that are refused, resets. The reference knows what each of their sectors holds.
-#[test]
-fn sectors_stay_separate_under_random_load() {
-    for seed in 0..60 {
-        let mut random = random(seed);
-        let shares = [
-            1 + random(50) as u32,
-            1 + random(50) as u32,
-            1 + random(50) as u32,
-        ];
-        let (world, mut guests) = system(&shares, FLUSH);
-        let sectors = |guest: usize| (0..SECTORS).map(move |at| (first_of(guest) + at) as u8);
-        let mut known: Vec<Vec<u8>> = (0..3).map(|guest| sectors(guest).collect()).collect();
-        // By guest and request: what is under way.
-        let mut asked: Vec<[Option<Asked>; REQUESTS as usize]> = vec![[None; REQUESTS as usize]; 3];
-        for _ in 0..1500 {
-            let number = random(3) as usize;
-            let guest = &mut guests[number];
-            let asked_of = &mut asked[number];
-            match random(8) {
-                0..4 => {
-                    let request = random(REQUESTS.into()) as u16;
-                    let sector = random(SECTORS);
-                    let is_busy = asked_of
-                        .iter()
-                        .flatten()
-                        .any(|other| other.sector == sector);
-                    if asked_of[usize::from(request)].is_some() || is_busy {
-                        continue;
-                    }
-                    let wanted = match random(8) {
-                        0 => Asked {
-                            kind: 4,
-                            bytes: 0,
-                            ..write(sector)
-                        },
-                        1..4 => write(sector),
-                        _ => read(sector),
-                    };
-                    if wanted.kind == 1 {
-                        let value = random(256) as u8;
-                        guest.sets(&world, Guest::data(request), &[value; 512]);
-                        known[number][sector as usize] = value;
-                    }
-                    guest.ask(&world, request, wanted);
-                    asked_of[usize::from(request)] = Some(wanted);
-                    if random(3) == 0 {
-                        guest.notify(&world);
-                    }
-                }
-                4..7 => {
-                    let given = world.given.borrow().len() as u64;
-                    if given > 0 {
-                        let failing = random(10) == 0;
-                        let which = random(given) as usize;
-                        let kind = world.given.borrow()[which].kind;
-                        // An error of a write leaves the sector as it was, which the reference would have to know.
-                        world.ends(which, u8::from(failing && kind != 1));
-                        if random(2) == 0 {
-                            serve(&world, &mut guests);
-                        }
-                    }
-                }
-                _ => guest.notify(&world),
-            }
-            let guest = &mut guests[number];
-            let asked = &mut asked[number];
-            while let Some((request, written)) = guest.finds(&world) {
-                let wanted = asked[usize::from(request)].take().expect("twice");
-                let status = guest.status(&world, request);
-                assert!(status <= 1);
-                if wanted.kind == 0 && status == 0 {
-                    assert_eq!(written, 513);
-                    let expected = known[number][wanted.sector as usize];
-                    assert_eq!(
-                        guest.gets::<512>(&world, Guest::data(request)),
-                        [expected; 512]
-                    );
-                }
-            }
-        }
-        // Everything that was asked for ends.
-        for guest in &mut guests {
-            guest.notify(&world);
-        }
-        serve(&world, &mut guests);
-        while !world.given.borrow().is_empty() {
-            world.ends(0, 0);
-            serve(&world, &mut guests);
-        }
-        for (guest, asked) in guests.iter_mut().zip(&mut asked) {
-            while let Some((request, _)) = guest.finds(&world) {
-                assert!(asked[usize::from(request)].take().is_some(), "twice");
-            }
-            assert!(asked.iter().all(Option::is_none), "seed {seed}: lost");
-        }
-        // What lies between the slices is nobody's.
-        for (sector, bytes) in world.sectors.borrow().iter().enumerate() {
-            let own =
-                |guest| (first_of(guest)..first_of(guest) + SECTORS).contains(&(sector as u64));
-            if !(0..3).any(own) {
-                assert_eq!(*bytes, [sector as u8; 512]);
-            }
-        }
-    }
-}
-
 /// A guest that breaks every rule harms itself: the disk checks all that it is given, and the neighbour's requests are done.
 #[test]
 fn hostile_drivers_reach_their_own_alone() {
@@ -440,18 +342,18 @@ fn hostile_drivers_reach_their_own_alone() {
             };
             hostile.scribble(&world, &mut random);
             hostile.notify(&world);
-            passed += world.given.borrow().len();
+            passed += world.operations.borrow().len();
             if hostile.is_broken(&world) {
                 broken += 1;
             }
             neighbour.ask(&world, round, read(round.into()));
             neighbour.notify(&world);
-            while !world.given.borrow().is_empty() {
-                world.ends(0, 0);
+            while !world.operations.borrow().is_empty() {
+                world.complete(0, 0);
                 serve(&world, &mut guests);
             }
-            while guests[0].finds(&world).is_some() {}
-            assert_eq!(guests[1].finds(&world), Some((round, 513)));
+            while guests[0].take_completion(&world).is_some() {}
+            assert_eq!(guests[1].take_completion(&world), Some((round, 513)));
             assert_eq!(guests[1].status(&world, round), outcome::OK);
             if guests[0].is_broken(&world) {
                 assert!(guests[0].reset(&world));
@@ -470,24 +372,24 @@ fn busy_guests_notify_rarely() {
     let mut ask = |guest: &mut Guest| guest.ask(&world, requests.next().unwrap(), read(1));
     (0..6).for_each(|_| ask(&mut guests[0]));
     guests[0].notify(&world);
-    let under_way = || world.given.borrow().len();
+    let under_way = || world.operations.borrow().len();
     assert_eq!(under_way(), 6);
     let end_one = |guests: &mut [Guest]| {
         world.time.set(world.time.get() + 100);
-        world.ends(0, 0);
+        world.complete(0, 0);
         serve(&world, guests);
     };
-    let mut told = 0;
+    let mut notified = 0;
     for _ in 0..40 {
         ask(&mut guests[0]);
         end_one(&mut guests);
         if under_way() == 5 {
-            told += 1;
+            notified += 1;
             guests[0].notify(&world);
         }
         assert_eq!(under_way(), 6);
     }
-    assert!((16..=18).contains(&told), "{told}");
+    assert!((16..=18).contains(&notified), "{notified}");
     // The guest waits: it tells of each again, but of what is there already.
     world.at_work.set(false);
     ask(&mut guests[0]);
@@ -509,7 +411,7 @@ fn busy_guests_notify_rarely() {
         end_one(&mut guests);
         guests[0].notify(&world);
         assert!(under_way() > left);
-        world.ends(0, 0);
+        world.complete(0, 0);
         serve(&world, &mut guests);
     }
 }

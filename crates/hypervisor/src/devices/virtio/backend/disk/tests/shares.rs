@@ -10,8 +10,8 @@ const FLUSH_TICKS: u64 = 5_000;
 fn ask_long(guest: &mut Guest, world: &World, request: u16) {
     let own = BUFFERS + 0x400 * u64::from(request);
     let table = own + 0x40;
-    guest.sets(world, own, &1_u32.to_le_bytes());
-    guest.sets(world, own + 8, &0_u64.to_le_bytes());
+    guest.write(world, own, &1_u32.to_le_bytes());
+    guest.write(world, own + 8, &0_u64.to_le_bytes());
     guest.describe(world, table, own, 16, 1, 1);
     for number in 1..=4 {
         let at = table + 16 * u64::from(number);
@@ -25,7 +25,7 @@ fn ask_long(guest: &mut Guest, world: &World, request: u16) {
 
 /// The disk does its first operation. Returns the guest's number and the ticks that it took.
 fn one(world: &World) -> Option<(usize, u64)> {
-    let given = world.given.borrow().first().cloned()?;
+    let given = world.operations.borrow().first().cloned()?;
     let bytes: u64 = given
         .data
         .iter()
@@ -36,7 +36,7 @@ fn one(world: &World) -> Option<(usize, u64)> {
         _ => FIXED + bytes / 512,
     };
     world.time.set(world.time.get() + ticks);
-    world.ends(0, 0);
+    world.complete(0, 0);
     Some((given.guest, ticks))
 }
 
@@ -52,7 +52,7 @@ fn ask(guest: &mut Guest, world: &World, load: Load, request: u16) {
         Load::Long => ask_long(guest, world, request),
         Load::Short => guest.ask(world, request, read(u64::from(request))),
         Load::Flushes => {
-            let flush = Asked {
+            let flush = BlockRequest {
                 kind: 4,
                 bytes: 0,
                 ..write(0)
@@ -79,7 +79,7 @@ fn division(shares: [u32; 2], loads: [Load; 2]) -> u64 {
         }
         serve(&world, &mut guests);
         for (guest, load) in guests.iter_mut().zip(loads) {
-            while let Some((request, _)) = guest.finds(&world) {
+            while let Some((request, _)) = guest.take_completion(&world) {
                 ask(guest, &world, load, request);
             }
             guest.notify(&world);
@@ -127,12 +127,12 @@ fn short_reads_wait_for_bounded_bytes() {
         one(&world).unwrap();
         serve(&world, &mut guests);
         for long in [0, 2] {
-            while let Some((request, _)) = guests[long].finds(&world) {
+            while let Some((request, _)) = guests[long].take_completion(&world) {
                 ask_long(&mut guests[long], &world, request);
             }
             guests[long].notify(&world);
         }
-        if guests[1].finds(&world).is_some() {
+        if guests[1].take_completion(&world).is_some() {
             longest = longest.max(world.time.get() - began);
             found = true;
         }
@@ -147,21 +147,21 @@ fn long_requests_end_once_and_whole() {
     for failing in [None, Some(0), Some(1)] {
         let (world, mut guests) = system(&[10], 0);
         let guest = &mut guests[0];
-        guest.sets(&world, RAM + 0xf000, &[0x42; 512]);
+        guest.write(&world, RAM + 0xf000, &[0x42; 512]);
         ask_long(guest, &world, 5);
         guest.notify(&world);
-        let given = world.given.borrow().clone();
+        let given = world.operations.borrow().clone();
         let first = first_of(0);
         let sectors = given.iter().map(|given| given.sector);
         assert!(sectors.eq((0..2).map(|part| first + MAX_SECTORS * part)));
         for number in 0..2 {
-            assert_eq!(guests[0].finds(&world), None);
+            assert_eq!(guests[0].take_completion(&world), None);
             let outcome = u8::from(failing == Some(number));
-            world.ends(0, outcome);
+            world.complete(0, outcome);
             serve(&world, &mut guests);
         }
-        assert_eq!(guests[0].finds(&world), Some((5, 1)));
-        assert_eq!(guests[0].finds(&world), None);
+        assert_eq!(guests[0].take_completion(&world), Some((5, 1)));
+        assert_eq!(guests[0].take_completion(&world), None);
         let expected = if failing.is_some() {
             outcome::ERROR
         } else {
@@ -194,7 +194,7 @@ fn long_requests_are_stopped_and_reset() {
         guests[0].load(&world, register::QUEUE_READY, Width::Word),
         0
     );
-    let whole = std::iter::from_fn(|| guests[0].finds(&world)).count();
+    let whole = std::iter::from_fn(|| guests[0].take_completion(&world)).count();
     assert_eq!(whole * 2, ended, "only whole requests end");
     guests[0].start(&world);
     ask_long(&mut guests[0], &world, 0);

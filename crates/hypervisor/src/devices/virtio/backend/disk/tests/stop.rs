@@ -18,18 +18,18 @@ fn a_stopped_queue_waits_for_the_disk() {
     // Nothing new is begun.
     guests[0].ask(&world, 2, read(4));
     guests[0].notify(&world);
-    assert_eq!(world.given.borrow().len(), 1);
-    world.ends(0, 0);
+    assert_eq!(world.operations.borrow().len(), 1);
+    world.complete(0, 0);
     serve(&world, &mut guests);
-    assert_eq!(world.given.borrow().len(), 0);
+    assert_eq!(world.operations.borrow().len(), 0);
     stop(&mut guests[0]).unwrap();
     assert_eq!(guests[0].load(&world, QUEUE_READY, Width::Word), 0);
-    assert_eq!(guests[0].finds(&world), Some((0, 513)));
-    assert_eq!(guests[0].finds(&world), None);
+    assert_eq!(guests[0].take_completion(&world), Some((0, 513)));
+    assert_eq!(guests[0].take_completion(&world), None);
     guests[0].start(&world);
     guests[0].ask(&world, 4, read(5));
     guests[0].notify(&world);
-    world.ends(0, 0);
+    world.complete(0, 0);
     serve(&world, &mut guests);
-    assert_eq!(guests[0].finds(&world), Some((4, 513)));
+    assert_eq!(guests[0].take_completion(&world), Some((4, 513)));
 }

@@ -74,7 +74,7 @@ fn buffers_across_pieces_are_split() {
     }
 }
 
-/// Whatever a hostile driver writes, the device is given nothing, the guest is told that it needs a reset, and after one all is well.
+/// Foreign memory in a hostile driver's chains: the device is given nothing, the guest is asked for a reset, and works after one.
 #[test]
 fn foreign_memory_reaches_no_device() {
     for way in Way::ALL {
@@ -337,7 +337,7 @@ fn configuration_ends_with_the_structure() {
     }
 }
 
-/// Whatever a guest reads or writes, at whatever width: the device is accessed in its registers, by words, and in the configuration that its kind
+/// Accesses of any width: the device is accessed in its registers, by words, and in the configuration that its kind
 /// has (virtio 1.2, §4.2.2 and §5.2.4).
 #[test]
 fn guest_accesses_are_not_repeated_at_devices() {

@@ -8,7 +8,7 @@ use crate::devices::testing::context::Alone;
 use crate::devices::testing::device::{Buffer, Device};
 use crate::devices::virtio::DeviceKind;
 
-/// Where the queue of frames to be sent is, and its buffer.
+/// Addresses of the transmit queue's parts and of its buffer.
 const SEND: [u64; 3] = [RAM + 0x8000, RAM + 0x8400, RAM + 0x8800];
 const SENT: u64 = RAM + 0x9000;
 
@@ -92,7 +92,7 @@ fn others(way: Way) -> Vec<(u64, u64)> {
     places
 }
 
-/// True if a buffer lies in the guest's memory from its first byte to its last.
+/// Returns true if a buffer lies in the guest's memory from its first byte to its last.
 fn is_the_guests(way: Way, (at, bytes, _): Buffer) -> bool {
     let end = at + u64::from(bytes);
     let lies_in = |from, size| at >= from && end <= from + size;
@@ -155,20 +155,20 @@ enum Step {
     /// The driver writes a descriptor of its table, or of one that may be an indirect table: which table, which descriptor, address,
     /// bytes, flags, what follows. The card may have it already.
     Describe(bool, u64, u64, u32, u16, u16),
-    /// It makes chains available.
+    /// Makes chains available.
     Offer(Vec<u16>),
-    /// It says that so many more are available.
+    /// Raises the available index by so many.
     Jump(u16),
     Notify(u32),
-    /// It takes the queue back.
+    /// Takes the queue back.
     Withdraw,
     /// A frame of so many bytes comes.
     Frame(usize),
-    Look,
+    Poll,
     Restart,
 }
 
-/// Where descriptors may lead: the guest's memory and its ends, its rings, what is the hypervisor's, registers, no address at all.
+/// Addresses for descriptors: the guest's memory and its ends, its rings, the hypervisor's memory, registers, no address at all.
 fn addresses() -> impl Strategy<Value = u64> {
     let end = RAM + 2 * HALF;
     prop_oneof![
@@ -194,7 +194,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => prop_oneof![8 => Just(0), 1 => any::<u32>()].prop_map(Step::Notify),
         1 => Just(Step::Withdraw),
         6 => (1..2000_usize).prop_map(Step::Frame),
-        2 => Just(Step::Look),
+        2 => Just(Step::Poll),
         1 => Just(Step::Restart),
     ];
     prop::collection::vec(one, 1..80)
@@ -240,7 +240,7 @@ fn take(guest: &mut Guest, way: Way, step: &Step, offered: &mut u16) {
                 assert!(is_the_guests(way, buffer), "{buffer:x?}");
             }
         }
-        Step::Look => guest.device.poll(&Alone(&guest.world)),
+        Step::Poll => guest.device.poll(&Alone(&guest.world)),
         Step::Restart => {
             start(guest);
             *offered = 0;
@@ -249,7 +249,7 @@ fn take(guest: &mut Guest, way: Way, step: &Step, offered: &mut u16) {
 }
 
 proptest! {
-    /// Whatever the driver does, a frame goes to the guest's own memory alone, and after a reset the card works.
+    /// Any driver: a frame goes to the guest's own memory alone, and after a reset the card works.
     #[test]
     fn frames_go_to_guest_memory_alone(steps in steps()) {
         for way in Way::ALL {

@@ -17,10 +17,10 @@ struct Run {
     random: u64,
     /// Ticks that an operation takes.
     takes: u64,
-    /// When each chain was made available that the device has not got, and of each that it has, its own name and when it ends.
+    /// Time at which each chain was made available that the device has not got, and of each that it has, its own name and completion time.
     offered: BTreeMap<u16, u64>,
     at_device: BTreeMap<u16, (u16, u64)>,
-    /// When each was ended that the guest has not seen.
+    /// Completion time of each chain whose completion the guest has not seen.
     ended: BTreeMap<u16, u64>,
     available: u16,
     used: u16,
@@ -176,13 +176,13 @@ impl Run {
         self.offered.len() + self.at_device.len() + self.ended.len()
     }
 
-    /// So many ticks with so many operations under way at a time.
+    /// Runs so many ticks with so many operations in flight at a time.
     fn keep(&mut self, depth: usize, ticks: u64) {
         // A guest is not at once there with the next one.
         self.keep_one_in(40, depth, ticks);
     }
 
-    /// The same for a guest that needs so many ticks for an operation.
+    /// Runs a guest that needs so many ticks for an operation.
     fn keep_one_in(&mut self, needs: u64, depth: usize, ticks: u64) {
         for _ in 0..ticks {
             if self.under_way() < depth && self.below(needs) == 0 {
@@ -294,7 +294,7 @@ fn guests_that_wait_are_not_busy() {
     assert_eq!((run.looks, run.longest), (0, [0; 2]));
 }
 
-/// Nothing ends in the time between two looks: an exit is nothing beside an operation.
+/// No operation completes between two polls: an exit costs little beside an operation.
 #[test]
 fn slow_disks_are_notified_at_once() {
     let mut run = Run::new(Way::Fast, true, 48 * 10 * PATIENCE);
@@ -327,7 +327,7 @@ fn nothing_is_lost_in_empty_queues() {
     }
 }
 
-/// Nobody looks at a device that waits for its driver to reset it.
+/// A device that waits for its driver's reset is not polled.
 #[test]
 fn broken_queues_are_not_polled() {
     let mut run = Run::new(Way::Fast, true, TAKES);

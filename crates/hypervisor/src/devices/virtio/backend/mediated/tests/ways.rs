@@ -105,7 +105,7 @@ fn event_indices_choose_interrupts() {
     }
 }
 
-/// Whatever lies in the ring before: the guest is asked to tell of the first.
+/// Any ring before: the guest is asked to notify for the first chain.
 #[test]
 fn event_indices_ask_for_the_first() {
     for way in Way::ALL {

@@ -23,7 +23,7 @@ use crate::memory::owned::OwnedRegion;
 
 pub const RAM: u64 = 0x8000_0000;
 pub const HALF: u64 = 0x1_0000;
-/// Where the two halves lie, in the wrong order, and what is in front of, between and behind them is not the guest's. In one piece, both lie
+/// Place of the two halves, in the wrong order; bytes before, between and behind them are not the guest's. In one piece, both lie
 /// at the first's place.
 pub const FIRST: u64 = 0x6_0000;
 pub const SECOND: u64 = 0x2_0000;
@@ -36,13 +36,13 @@ pub const ENTRIES: u32 = 8;
 /// The longest time between two looks.
 pub const PATIENCE: u64 = 480;
 
-/// Where the guest has its queue and its buffers.
+/// Addresses of the guest's queue and of its buffers.
 pub const TABLE: u64 = RAM;
 pub const AVAILABLE: u64 = RAM + 0x1000;
 pub const USED: u64 = RAM + 0x2000;
 pub const BUFFERS: u64 = RAM + 0x4000;
 
-/// How a device is simulated, and how the guest's memory lies.
+/// Way of mediation, and layout of the guest's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// The general way; memory in two pieces.
@@ -64,7 +64,7 @@ pub struct World {
     /// The board's clock, and when the device is to be looked at, as it said last.
     pub time: Cell<u64>,
     pub poll_by: Cell<Option<u64>>,
-    /// True if the guest has something else to do than to wait.
+    /// Set if the guest is busy.
     pub is_at_work: Cell<bool>,
     memory: GuestMemory,
     pub host: Host,
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Where a guest's byte lies.
+    /// Host address of a guest's byte.
     pub fn place(&self, at: u64) -> u64 {
         match at - RAM {
             offset if offset < HALF || self.way == Way::Fast => FIRST + offset,

@@ -181,8 +181,8 @@ impl Guest {
         self.write(world, available + 2, &self.made[queue].to_le_bytes());
     }
 
-    /// Tells the device of what was made available since it was `before`, if it wants to hear of that.
-    pub fn tell(&mut self, world: &World, queue: usize, before: u16) -> bool {
+    /// Notifies the device of the chains made available since `before`, if it has asked for that.
+    pub fn notify(&mut self, world: &World, queue: usize, before: u16) -> bool {
         if self.event_indices {
             let used = RAM + QUEUE * queue as u64 + 0x2000;
             let wanted = self.half(world, used + 4 + 8 * u64::from(ENTRIES));
@@ -210,7 +210,7 @@ impl Guest {
             self.describe(world, RAM, number, (table, 32), (4, 0));
             self.make(world, 0, number);
         }
-        self.tell(world, 0, before);
+        self.notify(world, 0, before);
     }
 
     /// Frames received since the last call.
@@ -230,7 +230,7 @@ impl Guest {
         frames
     }
 
-    /// How many chains of the transmit queue are with the device.
+    /// Chains of the transmit queue that the device has.
     pub fn in_flight(&mut self, world: &World) -> u16 {
         self.found[1] = self.half(world, RAM + QUEUE + 0x2002);
         self.made[1].wrapping_sub(self.found[1])
@@ -271,7 +271,7 @@ impl Guest {
     pub fn send(&mut self, world: &World, frame: &[u8]) {
         let before = self.made[1];
         self.put(world, frame, &[HEADER]);
-        self.tell(world, 1, before);
+        self.notify(world, 1, before);
     }
 }
 
@@ -311,8 +311,8 @@ impl VirtioContext for View<'_> {
     }
 
     fn notify_client(&self, client: Client) {
-        let mut told = self.world.told.get();
-        told.insert(client);
-        self.world.told.set(told);
+        let mut notified = self.world.notified.get();
+        notified.insert(client);
+        self.world.notified.set(notified);
     }
 }

@@ -93,7 +93,7 @@ fn chains_that_cannot_be_sent_are_not() {
         guests[0].set(&world, QUEUE_NOTIFY, 1);
         assert_eq!(guests[0].is_broken(&world), is_broken, "{what}");
         assert!(guests[0].device.irq_level(), "{what}");
-        assert_eq!(world.told.get(), Clients::NONE, "{what}");
+        assert_eq!(world.notified.get(), Clients::NONE, "{what}");
         assert_eq!(world.count(0, Event::FrameSent), 0, "{what}");
         // Others, and the same guest after a reset, are as before.
         let frame = frame(address(1), address(0), 60, 3);
@@ -115,7 +115,7 @@ fn a_guest_sends_as_itself_alone() {
     // Nor to itself.
     guests[0].send(&world, &frame(address(0), address(0), 60, 3));
     assert_eq!(world.count(0, Event::FrameDropped), 10);
-    assert_eq!(world.told.get(), Clients::NONE);
+    assert_eq!(world.notified.get(), Clients::NONE);
     assert!(world.card_sends().is_empty());
 }
 

@@ -47,7 +47,7 @@ fn frames_reach_their_address_alone() {
         let (world, mut guests) = started(3, false);
         let frame = frame(address(2), address(0), length, 0x33);
         guests[0].put(&world, &frame, cuts);
-        guests[0].tell(&world, 1, 0);
+        guests[0].notify(&world, 1, 0);
         assert!(
             !guests[2].device.irq_level(),
             "others' devices are not touched"
@@ -89,7 +89,7 @@ fn unknown_addresses_reach_the_uplink() {
     let (world, mut guests) = started(2, false);
     guests[1].send(&world, &frames[2]);
     assert_eq!(world.count(1, Event::FrameDropped), 1);
-    assert_eq!(world.told.get(), Clients::NONE);
+    assert_eq!(world.notified.get(), Clients::NONE);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn frames_from_outside_reach_the_ports() {
     // An interrupt with nothing behind it.
     world.serve();
     assert_eq!(world.card.served.get(), 201);
-    assert_eq!(world.told.get(), Clients::NONE);
+    assert_eq!(world.notified.get(), Clients::NONE);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn unwanted_interrupts_are_left_out() {
     // As long as there are buffers, the device does not want to hear of more.
     let before = guests[1].made[0];
     guests[1].offer(&world, 1, 12);
-    assert!(!guests[1].tell(&world, 0, before));
+    assert!(!guests[1].notify(&world, 0, before));
     // It does when a frame has found none.
     for _ in 0..=ENTRIES {
         guests[0].send(&world, &frame);

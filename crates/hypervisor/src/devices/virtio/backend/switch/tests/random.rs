@@ -15,7 +15,7 @@ const KEPT: usize = 10;
 enum Step {
     /// A guest sends: to whom, as whom, how many bytes, cut where.
     Send(usize, usize, usize, usize, Vec<usize>),
-    /// The same, told of together with what comes after.
+    /// Sends a frame, notified together with the next ones.
     Put(usize, usize, usize),
     /// The card receives.
     Receive(usize, usize, usize),
@@ -119,7 +119,7 @@ fn run(steps: Vec<Step>) {
                 if members[from].open {
                     let before = guests[from].made[1];
                     guests[from].put(&world, &frame, &cuts);
-                    assert!(guests[from].tell(&world, 1, before));
+                    assert!(guests[from].notify(&world, 1, before));
                     pass(&mut members, from, &frame);
                 }
             }
@@ -130,7 +130,7 @@ fn run(steps: Vec<Step>) {
                     guests[from].put(&world, &frame, &[12]);
                     pass(&mut members, from, &frame);
                 }
-                assert!(guests[from].tell(&world, 1, before));
+                assert!(guests[from].notify(&world, 1, before));
             }
             Step::Receive(to, source, length) => {
                 let frame = frame(who(to), who(source), length, mark);

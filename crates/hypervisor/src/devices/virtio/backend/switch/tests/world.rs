@@ -28,12 +28,12 @@ use crate::memory::owned::OwnedRegion;
 /// A guest's memory, of which the first half lies behind the second.
 pub const RAM: u64 = 0x8000_0000;
 pub const HALF: u64 = 0x1_0000;
-/// Where a guest has a queue's parts, a page each, for queue 0 and queue 1.
+/// Addresses of the parts of queue 0 and queue 1, a page each.
 pub const QUEUE: u64 = 0x4000;
-/// Where its buffers begin, for each queue: the first of queue 1 lies across the two halves.
+/// Addresses of the buffers of each queue: the first of queue 1 lies across the two halves.
 pub const BUFFERS: [u64; 2] = [RAM + 0x8000, RAM + HALF - 0x40];
 pub const ENTRIES: u16 = 8;
-/// Where the switch has its memory, and the guests theirs.
+/// Memory of the switch, and of the guests.
 const INBOXES: u64 = 0x1_0000;
 pub const GUESTS: u64 = 0x40_0000;
 const REGISTERS: u64 = 0x1000_8000;
@@ -49,7 +49,7 @@ pub struct World {
     /// The uplink's card.
     pub card: TestDevice,
     pub switch: Arc<Switch>,
-    pub told: Cell<Clients>,
+    pub notified: Cell<Clients>,
     pub counts: RefCell<BTreeMap<(usize, Event), u32>>,
 }
 
@@ -106,7 +106,7 @@ impl World {
             host,
             card,
             switch: Arc::new(switch),
-            told: Cell::new(Clients::NONE),
+            notified: Cell::new(Clients::NONE),
             counts: RefCell::default(),
         }
     }
@@ -120,9 +120,9 @@ impl World {
         (0..count).map(|number| Guest::new(self, number)).collect()
     }
 
-    /// Those who were told look.
+    /// Polls the ports that were notified.
     pub fn settle(&self, guests: &mut [Guest]) {
-        for client in self.told.take().iter() {
+        for client in self.notified.take().iter() {
             let guest = &mut guests[client.index() - 3];
             let view = guest.view(self);
             guest.device.poll(&Alone(&view));
@@ -171,10 +171,10 @@ impl World {
     }
 
     pub fn serve(&self) {
-        let told = self.switch.serve_uplink(&(&self.host, &self.card));
-        let mut all = self.told.get();
-        all.add(told);
-        self.told.set(all);
+        let notified = self.switch.serve_uplink(&(&self.host, &self.card));
+        let mut all = self.notified.get();
+        all.add(notified);
+        self.notified.set(all);
     }
 }
 

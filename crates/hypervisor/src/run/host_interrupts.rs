@@ -15,7 +15,7 @@ use crate::system::sharing;
 use crate::system::sources;
 use crate::system::{self, Hypervisor};
 
-/// So many interrupts of the hart's own file are handled to at once. What is left interrupts the guest again, after the
+/// Most interrupts of the hart's own file that are handled at once. The rest interrupts the guest again, after the
 /// scheduler has been asked.
 const CLAIMS: usize = 64;
 
@@ -24,7 +24,7 @@ const CLAIMS: usize = 64;
 pub struct HandledInterrupts {
     /// Cause that they are counted under.
     pub cause: ExitCause,
-    /// Whether it was interrupts of devices that the hypervisor serves and nothing else. They were shown to their guests, and who has this hart and for how
+    /// Set if all interrupts were of devices that the hypervisor serves. They were delivered to their guests, and who has this hart and for how
     /// long is as it was: a vCPU that was woken has its hart asked, this one or another.
     pub devices_alone: bool,
 }
@@ -101,7 +101,7 @@ fn handle_messages(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
 #[inline(never)]
 fn handle_files(system: &Hypervisor, hart: &Hart) {
     let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
-    interrupts::attend(&InterruptPort::new(system, hart), files);
+    interrupts::handle_guest_file_interrupts(&InterruptPort::new(system, hart), files);
 }
 
 /// Handles a message to this hart that is of no device that the hypervisor serves. Returns the exit cause of a board MSI.
@@ -138,10 +138,10 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
             system::wake(system, vcpu.id);
         }
     }
-    sources::look_after_devices(system, time);
-    if time >= hart.next_look.load(Ordering::Relaxed) {
-        hart.next_look
-            .store(time + system.look_interval(), Ordering::Relaxed);
-        interrupts::look(&InterruptPort::new(system, hart));
+    sources::poll_devices(system, time);
+    if time >= hart.next_poll.load(Ordering::Relaxed) {
+        hart.next_poll
+            .store(time + system.poll_interval(), Ordering::Relaxed);
+        interrupts::poll_files(&InterruptPort::new(system, hart));
     }
 }

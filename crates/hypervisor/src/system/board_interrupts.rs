@@ -1,4 +1,4 @@
-//! Which devices the hypervisor serves when the board interrupts, and which share something with those of other VMs.
+//! Devices that the hypervisor serves when the board interrupts, and devices that share something with those of other VMs.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,10 +13,10 @@ use crate::devices::virtio::backend::switch::{Switch, SwitchNumber};
 use crate::memory::address::GuestPhysical;
 use crate::vm::Vm;
 
-/// Whose an interrupt of the board is that goes to the hypervisor.
+/// Device or VM behind an interrupt of the board that goes to the hypervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
-    /// A device that is simulated for a VM.
+pub enum ServedDevice {
+    /// A device that is mediated for a VM.
     Mediated(VmId, DeviceNumber),
     /// A disk that VMs share.
     Disk(DiskNumber),
@@ -31,7 +31,7 @@ pub struct Receivers(Vec<AtomicUsize>);
 impl Receivers {
     const NOBODY: usize = usize::MAX;
 
-    /// Nobody receives anything from sources up to this one.
+    /// Table for sources up to `last`, none of which has a receiver.
     #[must_use]
     pub fn new(last: u32) -> Self {
         Self((0..=last).map(|_| AtomicUsize::new(Self::NOBODY)).collect())
@@ -54,7 +54,11 @@ impl Receivers {
 
 /// The devices that the hypervisor serves, by their sources.
 #[must_use]
-pub fn by_source(vms: &[Vm], disks: &[Disk], switches: &[Arc<Switch>]) -> Vec<Option<Served>> {
+pub fn by_source(
+    vms: &[Vm],
+    disks: &[Disk],
+    switches: &[Arc<Switch>],
+) -> Vec<Option<ServedDevice>> {
     let mut table = Vec::new();
     let add = |table: &mut Vec<_>, source: usize, served| {
         table.resize(table.len().max(source + 1), None);
@@ -63,26 +67,26 @@ pub fn by_source(vms: &[Vm], disks: &[Disk], switches: &[Arc<Switch>]) -> Vec<Op
         }
     };
     for (number, disk) in disks.iter().enumerate() {
-        let served = Served::Disk(DiskNumber(number));
+        let served = ServedDevice::Disk(DiskNumber(number));
         add(&mut table, disk.source().0 as usize, served);
     }
     for (number, switch) in switches.iter().enumerate() {
         if let Some(uplink) = switch.uplink() {
-            let served = Served::Uplink(SwitchNumber(number));
+            let served = ServedDevice::Uplink(SwitchNumber(number));
             add(&mut table, uplink.source().0 as usize, served);
         }
     }
     for vm in vms {
-        for given in vm
+        for assigned in vm
             .settings
             .devices
             .iter()
-            .filter(|given| given.is_simulated())
+            .filter(|assigned| assigned.is_mediated())
         {
-            let base = GuestPhysical::new(given.device.base);
+            let base = GuestPhysical::new(assigned.device.base);
             if let Some((Owner::Trapped(device), _)) = vm.settings.bus.at(base) {
-                let source = given.device.source as usize;
-                add(&mut table, source, Served::Mediated(vm.id, device));
+                let source = assigned.device.source as usize;
+                add(&mut table, source, ServedDevice::Mediated(vm.id, device));
             }
         }
     }
@@ -92,13 +96,16 @@ pub fn by_source(vms: &[Vm], disks: &[Disk], switches: &[Arc<Switch>]) -> Vec<Op
 /// The devices of these VMs that share something, by their numbers.
 #[must_use]
 pub fn by_client(vms: &[Vm]) -> Vec<(VmId, DeviceNumber)> {
-    let made = vms
-        .iter()
-        .flat_map(|vm| vm.settings.made.iter().map(|made| (vm.id, made)));
-    let mut all: Vec<_> = made.collect();
-    all.sort_by_key(|(_, made)| made.client);
+    let emulated = vms.iter().flat_map(|vm| {
+        vm.settings
+            .emulated
+            .iter()
+            .map(|emulated| (vm.id, emulated))
+    });
+    let mut all: Vec<_> = emulated.collect();
+    all.sort_by_key(|(_, emulated)| emulated.client);
     all.into_iter()
-        .map(|(vm, made)| (vm, made.device))
+        .map(|(vm, emulated)| (vm, emulated.device))
         .collect()
 }
 

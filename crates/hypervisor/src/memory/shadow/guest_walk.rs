@@ -4,7 +4,7 @@ use super::leaf::{LARGEST, Leaf, READ, WRITE, size};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::walk::{self, Access, Features, NoLeaf, Reader};
 
-/// So often an entry is read again because the guest has changed it meanwhile. Then the guest makes its access again.
+/// Tries to read an entry that the guest changes meanwhile. Then the guest makes its access again.
 const TRIES: usize = 4;
 /// The level of the tables whose leaves are pages.
 const TABLES_OF_PAGES: u32 = 1;
@@ -17,9 +17,9 @@ pub trait GuestTables {
     fn exchange(&self, at: GuestPhysical, old: u64, new: u64) -> bool;
 }
 
-/// How the guest's hart translates.
+/// Settings of the guest's translation.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct WalkSettings {
     /// The guest's satp, which is not Bare.
     pub satp: u64,
     /// Optional bits that the guest may use in its entries.
@@ -30,53 +30,55 @@ pub struct Manner {
 
 /// Outcome of an access of the guest by its own tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum WalkResult {
     /// The guest takes a page fault.
     PageFault,
     /// The guest takes an access fault: its tables are not in its memory.
     AccessFault,
     /// The guest's tables change all the time: the access is made again.
     Again,
-    /// It is allowed.
+    /// The access is allowed.
     Allowed(walk::Leaf),
 }
 
-/// Looks `address` up for an access on behalf of `reader`.
-pub fn look(
-    manner: Manner,
+/// Walks the guest's tables to `address` for an access on behalf of `reader`.
+pub fn walk(
+    settings: WalkSettings,
     address: u64,
     (access, reader): (Access, Reader),
     tables: &impl GuestTables,
-) -> Look {
+) -> WalkResult {
     let needed = walk::marks(access);
     for _ in 0..TRIES {
-        let found = walk::find_leaf(manner.satp, address, manner.features, |at| tables.read(at));
+        let found = walk::find_leaf(settings.satp, address, settings.features, |at| {
+            tables.read(at)
+        });
         let leaf = match found {
             Ok(leaf) => leaf,
-            Err(NoLeaf::Fault) => return Look::PageFault,
-            Err(NoLeaf::NotMemory) => return Look::AccessFault,
+            Err(NoLeaf::Fault) => return WalkResult::PageFault,
+            Err(NoLeaf::NotMemory) => return WalkResult::AccessFault,
         };
         if !reader.may(access, leaf.entry) {
-            return Look::PageFault;
+            return WalkResult::PageFault;
         }
         if leaf.entry & needed == needed {
-            return Look::Allowed(leaf);
+            return WalkResult::Allowed(leaf);
         }
-        if !manner.sets_marks {
-            return Look::PageFault;
+        if !settings.sets_marks {
+            return WalkResult::PageFault;
         }
         let marked = leaf.entry | needed;
         if tables.exchange(leaf.at, leaf.entry, marked) {
-            return Look::Allowed(walk::Leaf {
+            return WalkResult::Allowed(walk::Leaf {
                 entry: marked,
                 ..leaf
             });
         }
     }
-    Look::Again
+    WalkResult::Again
 }
 
-/// Where a guest-physical address lies, by the G-stage.
+/// Place of a guest-physical address, by the G-stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub host: HostPhysical,
@@ -84,7 +86,7 @@ pub struct Place {
     pub size: u64,
     /// R, W and X.
     pub rights: u64,
-    /// It may be sent elsewhere while the guest runs.
+    /// Set if the page may be moved while the guest runs.
     pub moves: bool,
 }
 

@@ -12,13 +12,13 @@ const NOBODY_LEFT: u64 = u64::MAX;
 
 /// The running mean of what a change takes, in the board's time. Only the hart itself writes to it.
 #[derive(Debug)]
-pub struct ChangeCost {
+pub struct SwitchCost {
     left_at: AtomicU64,
     /// `WEIGHT` times the mean.
     sum: AtomicU64,
 }
 
-impl Default for ChangeCost {
+impl Default for SwitchCost {
     fn default() -> Self {
         Self {
             left_at: AtomicU64::new(NOBODY_LEFT),
@@ -27,13 +27,13 @@ impl Default for ChangeCost {
     }
 }
 
-impl ChangeCost {
+impl SwitchCost {
     /// A vCPU has given the hart away.
     pub fn leave(&self, now: Ticks) {
         self.left_at.store(now.get(), Ordering::Relaxed);
     }
 
-    /// There is nobody to take the hart: what follows is no part of a change.
+    /// Marks an idle hart: the time that follows is no part of a switch.
     pub fn rest(&self) {
         self.left_at.store(NOBODY_LEFT, Ordering::Relaxed);
     }
@@ -57,7 +57,7 @@ impl ChangeCost {
         Ticks::new(self.sum.load(Ordering::Relaxed) / WEIGHT)
     }
 
-    /// What two changes take.
+    /// Measured time of two context switches.
     #[must_use]
     pub fn round_trip(&self) -> Ticks {
         self.mean() + self.mean()
@@ -68,14 +68,14 @@ impl ChangeCost {
 mod tests {
     use super::*;
 
-    fn change(cost: &ChangeCost, took: u64) {
+    fn change(cost: &SwitchCost, took: u64) {
         cost.leave(Ticks::new(1000));
         cost.enter(Ticks::new(1000 + took));
     }
 
     #[test]
     fn the_mean_comes_to_what_changes_take() {
-        let cost = ChangeCost::default();
+        let cost = SwitchCost::default();
         assert_eq!(cost.mean(), Ticks::ZERO);
         for took in [63, 2] {
             for _ in 0..100 {
@@ -89,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_is_no_part_of_a_change() {
-        let cost = ChangeCost::default();
+    fn idle_time_is_not_switch_time() {
+        let cost = SwitchCost::default();
         cost.leave(Ticks::new(10));
         cost.rest();
         cost.enter(Ticks::new(1_000_000));
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn no_time_overflows() {
-        let cost = ChangeCost::default();
+        let cost = SwitchCost::default();
         for _ in 0..100 {
             cost.leave(Ticks::ZERO);
             cost.enter(Ticks::new(u64::MAX - 1));

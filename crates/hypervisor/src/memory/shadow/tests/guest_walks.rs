@@ -1,7 +1,7 @@
 //! Causes of a fault by the guest's own tables.
 
+use super::super::guest_walk::{GuestTables, Place, WalkResult, WalkSettings, leaf, walk};
 use super::super::leaf::Entry;
-use super::super::look::{GuestTables, Look, Manner, Place, leaf, look};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::walk::{self, Access, Features, Reader};
 use core::cell::{Cell, RefCell};
@@ -59,7 +59,7 @@ fn guest(entry: u64) -> Guest {
     guest
 }
 
-const MANNER: Manner = Manner {
+const MANNER: WalkSettings = WalkSettings {
     satp: 8 << 60 | ROOT >> 12,
     features: Features::ALL,
     sets_marks: false,
@@ -75,8 +75,8 @@ const PROGRAM: Reader = Reader {
 };
 
 /// Outcome of an access to 0x1008, whose page has these bits and lies at 0x8040_0000.
-fn at(bits: u64, access: Access, reader: Reader) -> Look {
-    look(
+fn at(bits: u64, access: Access, reader: Reader) -> WalkResult {
+    walk(
         MANNER,
         0x1008,
         (access, reader),
@@ -84,8 +84,8 @@ fn at(bits: u64, access: Access, reader: Reader) -> Look {
     )
 }
 
-fn allowed(look: Look) -> bool {
-    matches!(look, Look::Allowed(_))
+fn allowed(result: WalkResult) -> bool {
+    matches!(result, WalkResult::Allowed(_))
 }
 
 #[test]
@@ -94,19 +94,25 @@ fn rights_are_the_guests() {
     for access in [Access::Fetch, Access::Load, Access::Store] {
         assert!(allowed(at(all, access, KERNEL)));
         assert!(allowed(at(all | U, access, PROGRAM)));
-        assert_eq!(at(all, access, PROGRAM), Look::PageFault);
-        assert_eq!(at(all | U, access, KERNEL), Look::PageFault);
-        assert_eq!(at(all & !V, access, KERNEL), Look::PageFault);
+        assert_eq!(at(all, access, PROGRAM), WalkResult::PageFault);
+        assert_eq!(at(all | U, access, KERNEL), WalkResult::PageFault);
+        assert_eq!(at(all & !V, access, KERNEL), WalkResult::PageFault);
         let sum = Reader {
             reads_user_pages: true,
             ..KERNEL
         };
         assert_eq!(allowed(at(all | U, access, sum)), access != Access::Fetch);
     }
-    assert_eq!(at(V | R | A | D, Access::Store, KERNEL), Look::PageFault);
-    assert_eq!(at(V | R | A | D, Access::Fetch, KERNEL), Look::PageFault);
+    assert_eq!(
+        at(V | R | A | D, Access::Store, KERNEL),
+        WalkResult::PageFault
+    );
+    assert_eq!(
+        at(V | R | A | D, Access::Fetch, KERNEL),
+        WalkResult::PageFault
+    );
     let code = V | X | A;
-    assert_eq!(at(code, Access::Load, KERNEL), Look::PageFault);
+    assert_eq!(at(code, Access::Load, KERNEL), WalkResult::PageFault);
     assert!(allowed(at(
         code,
         Access::Load,
@@ -118,7 +124,7 @@ fn rights_are_the_guests() {
     assert!(allowed(at(code, Access::Fetch, KERNEL)));
     assert_eq!(
         at(V | W | X | A | D, Access::Load, KERNEL),
-        Look::PageFault,
+        WalkResult::PageFault,
         "reserved"
     );
 }
@@ -128,15 +134,15 @@ fn accessed_dirty_bits_follow_guest_hart() {
     let entry = 0x8040_0000 >> 2 | V | R | W;
     for (access, marks) in [(Access::Load, A), (Access::Store, A | D)] {
         assert_eq!(
-            look(MANNER, 0x1000, (access, KERNEL), &guest(entry)),
-            Look::PageFault
+            walk(MANNER, 0x1000, (access, KERNEL), &guest(entry)),
+            WalkResult::PageFault
         );
-        let manner = Manner {
+        let settings = WalkSettings {
             sets_marks: true,
             ..MANNER
         };
         let guest = guest(entry);
-        let Look::Allowed(leaf) = look(manner, 0x1000, (access, KERNEL), &guest) else {
+        let WalkResult::Allowed(leaf) = walk(settings, 0x1000, (access, KERNEL), &guest) else {
             panic!("not allowed");
         };
         assert_eq!(leaf.entry, entry | marks);
@@ -144,29 +150,29 @@ fn accessed_dirty_bits_follow_guest_hart() {
     }
     // A page that is accessed but not dirty is read without a change.
     let accessed = entry | A;
-    assert!(allowed(look(
+    assert!(allowed(walk(
         MANNER,
         0x1000,
         (Access::Load, KERNEL),
         &guest(accessed)
     )));
     assert_eq!(
-        look(MANNER, 0x1000, (Access::Store, KERNEL), &guest(accessed)),
-        Look::PageFault
+        walk(MANNER, 0x1000, (Access::Store, KERNEL), &guest(accessed)),
+        WalkResult::PageFault
     );
 }
 
 #[test]
 fn concurrent_change_is_kept_and_ends() {
-    let manner = Manner {
+    let settings = WalkSettings {
         sets_marks: true,
         ..MANNER
     };
     let entry = 0x8040_0000 >> 2 | V | R | W;
     let once = guest(entry);
     once.meddles.set(1);
-    assert!(allowed(look(
-        manner,
+    assert!(allowed(walk(
+        settings,
         0x1000,
         (Access::Store, KERNEL),
         &once
@@ -175,24 +181,24 @@ fn concurrent_change_is_kept_and_ends() {
     let always = guest(entry);
     always.meddles.set(1000);
     assert_eq!(
-        look(manner, 0x1000, (Access::Store, KERNEL), &always),
-        Look::Again
+        walk(settings, 0x1000, (Access::Store, KERNEL), &always),
+        WalkResult::Again
     );
 }
 
 #[test]
 fn tables_outside_memory_cause_access_fault() {
-    let lost = Manner {
+    let lost = WalkSettings {
         satp: 8 << 60 | 0x1234,
         ..MANNER
     };
     assert_eq!(
-        look(lost, 0x1000, (Access::Load, KERNEL), &guest(0)),
-        Look::AccessFault
+        walk(lost, 0x1000, (Access::Load, KERNEL), &guest(0)),
+        WalkResult::AccessFault
     );
     assert_eq!(
-        look(MANNER, 1 << 45, (Access::Load, KERNEL), &guest(0)),
-        Look::PageFault
+        walk(MANNER, 1 << 45, (Access::Load, KERNEL), &guest(0)),
+        WalkResult::PageFault
     );
 }
 
@@ -211,8 +217,8 @@ fn unsupported_optional_bits_are_reserved() {
             contiguous: contiguous_is_there,
             memory_types: types_are_there,
         };
-        let manner = Manner { features, ..MANNER };
-        let look = look(manner, 0x1000, (Access::Load, KERNEL), &guest(bits));
+        let settings = WalkSettings { features, ..MANNER };
+        let look = walk(settings, 0x1000, (Access::Load, KERNEL), &guest(bits));
         assert_eq!(allowed(look), expected, "{bits:#x}");
     }
 }
@@ -290,7 +296,7 @@ fn leaf_size_is_the_smaller_one() {
     assert_eq!((sixteen.level, sixteen.whole), (0, 1));
 }
 
-/// Whatever both stages allow: what is made is a leaf, and lets through what it was made for.
+/// Any pair of stages: the leaf that is made is valid, and lets the access through that it was made for.
 #[test]
 fn made_leaf_is_valid_for_the_hart() {
     let rights = |bits: u64| bits & (R | W | X);

@@ -1,4 +1,4 @@
-//! Where one vCPU's interrupts are kept.
+//! Interrupt state of one vCPU.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use scheduler::HartId;
 use super::GuestFile;
 use crate::interrupts::softfile::{Identity, InterruptFile, State};
 
-/// Where messages to a vCPU are kept.
+/// Place of the messages to a vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backing {
     /// In memory: no guest file was free, or the vCPU has not run yet.
@@ -30,7 +30,7 @@ pub struct ResetEpoch(pub u32);
 pub struct Route {
     /// The source's number at the board's APLIC.
     pub source: u32,
-    /// What the guest wants it to send.
+    /// Identity that the guest has set for the source.
     pub identity: Identity,
 }
 
@@ -56,7 +56,7 @@ impl Interrupts {
         }
     }
 
-    /// Where they are kept.
+    /// Place of the interrupts.
     #[must_use]
     pub fn backing(&self) -> Backing {
         self.backing
@@ -71,7 +71,7 @@ impl Interrupts {
         }
     }
 
-    /// True where an interrupt in memory is pending, enabled and above the threshold.
+    /// Returns true if an interrupt in memory is pending, enabled and above the threshold.
     #[must_use]
     pub fn memory_file_asserts(&self) -> bool {
         self.backing == Backing::Memory && InterruptFile::restore(self.state).interrupt()

@@ -1,4 +1,4 @@
-//! What a guest is told of its allocation (paper 000 §3.1).
+//! Allocation that a guest can read (paper 000 §3.1).
 
 use abi::sbi::{AllocationForm, COMMUNICATION_AREA_SIZE, communication_area};
 
@@ -6,19 +6,19 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::guest::GuestMemory;
 use crate::memory::physical::Physical;
 
-/// What a VM's guest is told.
+/// Allocation that a VM's guest reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// How many harts are its own, 0 where it shares.
+pub struct ReportedAllocation {
+    /// Number of harts of its own, 0 if it shares.
     dedicated: u32,
-    /// How often that has changed since it was started.
+    /// Number of changes since the VM was started.
     changes: u32,
-    /// Where its communication area is.
+    /// Address of its communication area.
     area: Option<GuestPhysical>,
 }
 
-impl Told {
-    /// What is told of a VM with so many harts of its own.
+impl ReportedAllocation {
+    /// Allocation of a VM that has so many harts of its own.
     #[must_use]
     pub fn new(dedicated: Option<u32>) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Told {
         }
     }
 
-    /// As the call returns it.
+    /// Encodes the allocation as the call returns it.
     #[must_use]
     pub fn code(self) -> u64 {
         u64::from(self.dedicated) << 8 | self.form() as u64

@@ -9,7 +9,7 @@ use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::queue::polling::PATIENCE;
 use crate::hart::csr::{self, number};
 
-/// There is a bit for each source below this one.
+/// Number of sources that have a bit: those below this one.
 const SOURCES: u32 = u64::BITS;
 const MICROSECONDS: u64 = 1_000_000;
 
@@ -24,17 +24,17 @@ pub const fn patience(source: u32, timebase_hertz: u64) -> u64 {
 
 /// The devices that a hart looks at when a time has come. Only the hart itself uses it.
 #[derive(Debug)]
-pub struct Due {
+pub struct PollSchedule {
     /// The earliest of the times.
     at: AtomicU64,
     /// A bit for each source whose device has a time.
     devices: AtomicU64,
-    /// What else the hart's timer is for.
+    /// Earliest of the hart's other deadlines.
     others: AtomicU64,
     times: [AtomicU64; SOURCES as usize],
 }
 
-impl Default for Due {
+impl Default for PollSchedule {
     fn default() -> Self {
         Self {
             at: AtomicU64::new(u64::MAX),
@@ -45,7 +45,7 @@ impl Default for Due {
     }
 }
 
-impl Due {
+impl PollSchedule {
     /// The hart's timer is set to this time, or to that of a device, if one is earlier.
     pub fn set_timer(&self, others: u64) {
         self.others.store(others, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl Due {
     }
 
     /// The device with this source is looked at by then, in place of any other time of its own, and the hart's timer is set so.
-    pub fn look_by(&self, source: SourceNumber, at: u64) {
+    pub fn poll_by(&self, source: SourceNumber, at: u64) {
         let Some(place) = self.times.get(source.0 as usize) else {
             return;
         };
@@ -116,8 +116,8 @@ fn sources(mut bits: u64) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    fn taken(due: &Due, time: u64) -> Option<Vec<u32>> {
-        due.take(time).map(Iterator::collect)
+    fn taken(schedule: &PollSchedule, time: u64) -> Option<Vec<u32>> {
+        schedule.take(time).map(Iterator::collect)
     }
 
     fn timer() -> u64 {
@@ -126,39 +126,39 @@ mod tests {
 
     #[test]
     fn devices_are_polled_at_their_time() {
-        let due = Due::default();
-        due.set_timer(500);
-        assert_eq!((timer(), taken(&due, u64::MAX - 1)), (500, None));
-        due.look_by(SourceNumber(3), 400);
+        let schedule = PollSchedule::default();
+        schedule.set_timer(500);
+        assert_eq!((timer(), taken(&schedule, u64::MAX - 1)), (500, None));
+        schedule.poll_by(SourceNumber(3), 400);
         assert_eq!(timer(), 400);
-        due.look_by(SourceNumber(5), 400);
-        due.look_by(SourceNumber(63), 470);
-        due.look_by(SourceNumber(64), 10);
+        schedule.poll_by(SourceNumber(5), 400);
+        schedule.poll_by(SourceNumber(63), 470);
+        schedule.poll_by(SourceNumber(64), 10);
         assert_eq!(timer(), 400);
-        assert_eq!(taken(&due, 399), None);
-        assert_eq!(taken(&due, 400), Some(vec![3, 5]));
+        assert_eq!(taken(&schedule, 399), None);
+        assert_eq!(taken(&schedule, 400), Some(vec![3, 5]));
         assert_eq!(timer(), 470, "one is left");
-        assert_eq!(taken(&due, 469), None);
-        assert_eq!(taken(&due, 480), Some(vec![63]));
+        assert_eq!(taken(&schedule, 469), None);
+        assert_eq!(taken(&schedule, 480), Some(vec![63]));
         assert_eq!(timer(), 500);
-        assert_eq!(taken(&due, u64::MAX - 1), None);
+        assert_eq!(taken(&schedule, u64::MAX - 1), None);
     }
 
     #[test]
     fn devices_postpone_their_time() {
-        let due = Due::default();
-        due.set_timer(1000);
-        due.look_by(SourceNumber(3), 400);
-        due.look_by(SourceNumber(3), 600);
+        let schedule = PollSchedule::default();
+        schedule.set_timer(1000);
+        schedule.poll_by(SourceNumber(3), 400);
+        schedule.poll_by(SourceNumber(3), 600);
         assert_eq!(timer(), 600);
-        due.look_by(SourceNumber(5), 700);
-        due.look_by(SourceNumber(3), 800);
+        schedule.poll_by(SourceNumber(5), 700);
+        schedule.poll_by(SourceNumber(3), 800);
         assert_eq!(timer(), 700, "the other's");
-        due.look_by(SourceNumber(5), 1200);
-        due.look_by(SourceNumber(3), 1200);
+        schedule.poll_by(SourceNumber(5), 1200);
+        schedule.poll_by(SourceNumber(3), 1200);
         assert_eq!(timer(), 1000, "what else the timer is for");
-        assert_eq!(taken(&due, 1199), None);
-        assert_eq!(taken(&due, 1200), Some(vec![3, 5]));
+        assert_eq!(taken(&schedule, 1199), None);
+        assert_eq!(taken(&schedule, 1200), Some(vec![3, 5]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{GuestFile, Owner, Port};
 
 /// Watches the file that `vcpu`, which waits on this hart, has here. The file's bit; none where its interrupts are elsewhere.
 #[must_use]
-pub fn begin_to_hear(port: &impl Port, vcpu: VcpuNumber) -> u64 {
+pub fn watch_waiter(port: &impl Port, vcpu: VcpuNumber) -> u64 {
     let Some(kept) = port.interrupts(vcpu) else {
         return 0;
     };
@@ -18,11 +18,11 @@ pub fn begin_to_hear(port: &impl Port, vcpu: VcpuNumber) -> u64 {
 }
 
 /// Watches these files no more, but for those that have become forwarders since.
-pub fn end_hearing(port: &impl Port, heard: u64) {
+pub fn unwatch_files(port: &impl Port, watched: u64) {
     let Some(files) = port.files(port.here()) else {
         return;
     };
-    for file in GuestFile::in_bits(heard) {
+    for file in GuestFile::in_bits(watched) {
         if !matches!(files.owner(file), Owner::Forwarder(_)) {
             port.watch(file, false);
         }
