@@ -25,27 +25,27 @@ mod field {
     pub const NAME_SIZE: usize = 11;
 }
 
-/// Why an archive cannot be read. Offsets are bytes from the archive's start.
+/// Reason why an archive cannot be read. Offsets are bytes from the archive's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpioError {
     /// A header, a name or a file's data ends after the archive does.
     Truncated {
-        /// Where the entry starts.
+        /// Start of the entry.
         offset: usize,
     },
     /// No entry starts here.
     BadMagic {
-        /// Where an entry should start.
+        /// Place where an entry should start.
         offset: usize,
     },
     /// A size in the header is not eight hexadecimal digits.
     BadNumber {
-        /// Where the entry starts.
+        /// Start of the entry.
         offset: usize,
     },
     /// The name is empty, holds a NUL, lacks its final NUL, or is not UTF-8.
     BadName {
-        /// Where the entry starts.
+        /// Start of the entry.
         offset: usize,
     },
     /// The archive ends without its trailer.

@@ -177,7 +177,7 @@ named! {
         IllegalInstruction = "illegal-instruction",
         /// No exit: the hypervisor has loaded the VM.
         Loading = "loading",
-        /// Anything else.
+        /// Any other cause.
         Other = "other",
     }
 }
@@ -252,7 +252,7 @@ named! {
 named! {
     /// State of a VM.
     VmState {
-        /// Not started yet.
+        /// Not started.
         Defined = "defined",
         /// Its memory is being loaded, in its own time.
         Loading = "loading",
@@ -430,7 +430,7 @@ impl WorkCounters {
         }
     }
 
-    /// True if nothing has been counted.
+    /// Returns true if nothing has been counted.
     pub fn is_zero(&self) -> bool {
         *self == Self::new()
     }
@@ -439,19 +439,19 @@ impl WorkCounters {
 /// Counters of one hart's work for one VM, without the exits by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkRecord {
-    /// For whom.
+    /// VM of the work.
     pub vm: VmId,
-    /// By whom.
+    /// Hart of the work.
     pub hart: HartId,
-    /// As in [`WorkCounters`].
+    /// Cycles in the guest, as in [`WorkCounters`].
     pub guest: Cycles,
-    /// As in [`WorkCounters`].
+    /// Cycles of scheduling, as in [`WorkCounters`].
     pub scheduling: Cycles,
-    /// As in [`WorkCounters`].
+    /// Dispatches, as in [`WorkCounters`].
     pub dispatches: u64,
-    /// As in [`WorkCounters`].
+    /// Calls, as in [`WorkCounters`].
     pub calls: u64,
-    /// As in [`WorkCounters`].
+    /// Interrupts that reached its vCPUs through the hypervisor, as in [`WorkCounters`].
     pub injected: u64,
 }
 
@@ -460,9 +460,9 @@ pub struct WorkRecord {
 pub struct ExitsRecord {
     /// The VM.
     pub vm: VmId,
-    /// Where.
+    /// Hart of the exits.
     pub hart: HartId,
-    /// Why.
+    /// Cause of the exits.
     pub cause: ExitCause,
     /// Number of exits; never zero.
     pub count: u64,
@@ -475,7 +475,7 @@ pub struct ExitsRecord {
 pub struct EventsRecord {
     /// The VM.
     pub vm: VmId,
-    /// Where.
+    /// Hart of the counters.
     pub hart: HartId,
     /// The event.
     pub event: Event,
@@ -486,7 +486,7 @@ pub struct EventsRecord {
 /// Counters of a hart that belong to no VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HartRecord {
-    /// Which hart.
+    /// Hart of the work.
     pub hart: HartId,
     /// Counters.
     pub counters: HartCounters,

@@ -144,7 +144,7 @@ impl HartSet {
         new
     }
 
-    /// True if the hart is in the set.
+    /// Returns true if the hart is in the set.
     pub fn contains(self, hart: HartId) -> bool {
         1u64.checked_shl(hart.0)
             .is_some_and(|bit| self.0 & bit != 0)
@@ -155,7 +155,7 @@ impl HartSet {
         self.0.count_ones() as usize
     }
 
-    /// True if the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -193,7 +193,7 @@ pub enum Allocation {
     },
     /// Each of its vCPUs has one of these harts to itself, the first vCPU the lowest.
     Dedicated {
-        /// As many harts as the VM has vCPUs.
+        /// Dedicated harts, as many as the VM has vCPUs.
         harts: HartSet,
     },
 }
@@ -228,9 +228,9 @@ pub struct VmDescription<'a> {
     pub bootargs: &'a str,
     /// The virtio-mmio slots that are the VM's own, in rising order; no other VM has them.
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
-    /// Those of them whose registers trap, and whose queues the hypervisor mediates.
+    /// Devices whose registers trap, and whose queues the hypervisor mediates.
     pub mediated: ArrayVec<Slot, MAX_SLOTS>,
-    /// Those of the mediated ones that are mediated the fast way.
+    /// Mediated devices on the fast path.
     pub fast: ArrayVec<Slot, MAX_SLOTS>,
     /// The slices of disks that it has.
     pub slices: Slices<'a>,

@@ -18,10 +18,10 @@ mod token {
 const MAGIC: u32 = 0xd00d_feed;
 /// The version that this reader understands; a newer one says in its header that it may be read as this.
 const VERSION: u32 = 17;
-/// How deep nodes may nest.
+/// Depth to which nodes may nest.
 pub const MAX_DEPTH: usize = 32;
 
-/// Why a device tree cannot be read. Offsets are bytes from the blob's start.
+/// Reason why a device tree cannot be read. Offsets are bytes from the blob's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeError {
     /// The blob is shorter than its header, or than its header says.
@@ -34,12 +34,12 @@ pub enum TreeError {
     BadBlock,
     /// The structure block breaks its grammar.
     BadStructure {
-        /// Where.
+        /// Offset of the defect.
         offset: usize,
     },
     /// A name is not UTF-8 or has no NUL.
     BadName {
-        /// Where the token stands that has the name.
+        /// Offset of the token that has the name.
         offset: usize,
     },
 }
@@ -118,7 +118,7 @@ pub struct Tree<'a> {
     strings: &'a [u8],
 }
 
-/// Where the structure block stands in the blob.
+/// Place of the structure block in the blob.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     start: usize,
@@ -176,7 +176,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Where a walk stands.
+/// State of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     BeforeRoot,

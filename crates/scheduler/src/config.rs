@@ -20,7 +20,7 @@ pub enum Placement {
 /// Times at which a vCPU migrates to another hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Migration {
-    /// If its own hart is not free, or another vCPU was passed over too often.
+    /// The vCPU migrates if its own hart is not free, or another vCPU was passed over too often.
     AsNeeded,
     /// At every dispatch that another shared hart can make; no vCPU waits in place. For tests: all state that follows a vCPU migrates all the time.
     Always,
@@ -51,7 +51,7 @@ pub struct Config {
     pub wait: WaitPolicy,
     /// Floating or fixed scheduling on the shared harts.
     pub placement: Placement,
-    /// True if a vCPU that has its hart to itself runs without a slice and with waits that do not trap. On a dedicated hart it always does.
+    /// Set if a vCPU that has its hart to itself runs without a slice and with waits that do not trap. On a dedicated hart it always does.
     pub relaxes: bool,
     /// Migration of vCPUs. `Always` is refused under fixed scheduling and with a single hart.
     pub migration: Migration,
@@ -156,7 +156,7 @@ pub enum Allocation {
     },
     /// Each vCPU has one hart of its own: the first vCPU the first hart of the set, and so on.
     Dedicated {
-        /// As many harts as there are vCPUs.
+        /// Dedicated harts, as many as there are vCPUs.
         harts: HartSet,
     },
 }
@@ -179,7 +179,7 @@ pub enum ConfigError {
     Slice,
     /// The service round is not in [`Config::ROUND`].
     Round,
-    /// How often a vCPU may be passed over is not in [`Config::AFFINITY`].
+    /// The number of times that a vCPU may be passed over is not in [`Config::AFFINITY`].
     Affinity,
     /// The self-wait budget is not in [`Config::SELF_WAIT_BUDGET`].
     SelfWaitBudget,
@@ -191,9 +191,9 @@ pub enum ConfigError {
     NoHarts,
     /// A VM has no vCPU.
     NoVcpus,
-    /// There are already as many VMs as the table holds.
+    /// The table holds no more VMs.
     TooManyVms,
-    /// There is no room in a row for so many vCPUs.
+    /// The numbers in a row have no room for so many vCPUs.
     TooManyVcpus,
     /// A share is not between 1 and 10,000.
     Share,
@@ -205,7 +205,7 @@ pub enum ConfigError {
     DedicatedTwice,
     /// No hart would be left for a VM that shares.
     NoSharedHart,
-    /// There is no such VM.
+    /// Unknown VM.
     NoSuchVm,
     /// A vCPU is still on a hart: stop it and wait until it has left.
     StillRunning,

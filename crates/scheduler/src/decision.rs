@@ -34,21 +34,21 @@ impl Kicks {
 pub enum Leave {
     /// Its time slice is over.
     SliceEnd,
-    /// It waits for its own interrupts (WFI, or HSM suspend).
+    /// The vCPU waits for its own interrupts (WFI, or HSM suspend).
     SelfWait,
-    /// It spins, and asked to be suspended (WRS.NTO, or a call).
+    /// The vCPU spins, and asked to be suspended (WRS.NTO, or a call).
     Spin,
-    /// It spins on a word that the hypervisor knows; [`Probe::changed`] tells when the wait is over. Under any policy but `reservation` this is the
+    /// The vCPU spins on a word that the hypervisor knows; [`Probe::changed`] tells when the wait is over. Under any policy but `reservation` this is the
     /// same as `Spin`.
     SpinOnWord,
-    /// It spins for its turn at a lock that is first come, first served: all waiters behind it wait until it has had its turn.
+    /// The vCPU spins for its turn at a lock that is first come, first served: all waiters behind it wait until it has had its turn.
     SpinForTurn,
-    /// It was preempted: it was paused, lost the right to this hart, or the hypervisor wants the hart for another vCPU. It keeps the rest of its
+    /// The vCPU was preempted: it was paused, lost the right to this hart, or the hypervisor wants the hart for another vCPU. It keeps the rest of its
     /// slice.
     Preempted,
-    /// It stopped (HSM stop, or its VM ended).
+    /// The vCPU stopped (HSM stop, or its VM ended).
     Stopped,
-    /// It gave up the rest of its slice.
+    /// The vCPU gave up the rest of its slice.
     Yield,
 }
 
@@ -59,9 +59,9 @@ pub struct Left<V = VcpuId> {
     pub cause: Leave,
     /// Time since its dispatch.
     pub ran: Ticks,
-    /// True if it was in VS-mode: only the policies `directed` and `reservation` use it.
+    /// Set if it was in VS-mode: only the policies `directed` and `reservation` use it.
     pub in_supervisor: bool,
-    /// True if it could take an interrupt. A vCPU that spins with interrupts disabled is not woken by any while it waits for a word, because it could
+    /// Set if it could take an interrupt. A vCPU that spins with interrupts disabled is not woken by any while it waits for a word, because it could
     /// not take it.
     pub interrupts_enabled: bool,
     /// Partner that holds the ticket lock at which it spins, if the hypervisor knows.
@@ -110,20 +110,20 @@ pub enum Dispatch<V = VcpuId, S = VcpuSet> {
         vcpu: V,
         /// Ask again after this time. `None`: no other vCPU can use the hart, no timer is needed.
         slice: Option<Ticks>,
-        /// True if its waits (WFI, WRS.NTO) must trap: `hstatus.VTW`.
+        /// Set if its waits (WFI, WRS.NTO) must trap: `hstatus.VTW`.
         trap_waits: bool,
-        /// Other harts with new work.
+        /// Harts with new work, besides the caller's.
         kicks: Kicks,
     },
     /// Wait: there is no vCPU to run.
     Idle {
         /// Self-waiting vCPUs that ran here last, whose interrupt files are here, and those that wait for words and may run here.
         watch: S,
-        /// True if the hart must go on testing them by calling `dispatch`, because no interrupt will come. If not, it sleeps until an interrupt.
+        /// Set if the hart must go on testing them by calling `dispatch`, because no interrupt will come. If not, it sleeps until an interrupt.
         poll: bool,
-        /// True if the hart waits actively: it does not sleep, but polls whether it was kicked, and then calls `dispatch`.
+        /// Set if the hart waits actively: it does not sleep, but polls whether it was kicked, and then calls `dispatch`.
         active: bool,
-        /// Other harts with new work.
+        /// Harts with new work, besides the caller's.
         kicks: Kicks,
     },
 }
@@ -131,11 +131,11 @@ pub enum Dispatch<V = VcpuId, S = VcpuSet> {
 /// Answer to a vCPU that is about to wait for its own interrupts: whether it may stay on its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlace<S = VcpuSet> {
-    /// It must leave.
+    /// The vCPU must leave.
     No,
-    /// It was woken already, and continues.
+    /// The vCPU was woken already, and continues.
     Woken,
-    /// It may stay. An interrupt of one of these, which ran here last and wait too, ends its wait: then it leaves.
+    /// The vCPU may stay. An interrupt of one of these, which ran here last and wait too, ends its wait: then it leaves.
     With(S),
 }
 
@@ -146,7 +146,7 @@ pub enum Continue {
     Stay {
         /// Ask again after this time from now. `None`: no timer is needed.
         slice: Option<Ticks>,
-        /// True if its waits must trap.
+        /// Set if its waits must trap.
         trap_waits: bool,
     },
     /// The vCPU must leave: call [`crate::Scheduler::leave`] with this reason, then `dispatch`.
@@ -157,15 +157,15 @@ pub enum Continue {
 ///
 /// A closure is a probe whose words always have changed.
 pub trait Probe<V = VcpuId> {
-    /// True if an interrupt is pending and enabled for the vCPU (paper 002 §3.3). The dispatching hart asks; the answer is false if it cannot know.
+    /// Returns true if an interrupt is pending and enabled for the vCPU (paper 002 §3.3). The dispatching hart asks; the answer is false if it cannot know.
     fn pending(&mut self, vcpu: V) -> bool;
 
-    /// True if `pending` knows of the files of all harts. Otherwise it is asked only for vCPUs that ran on the dispatching hart last.
+    /// Returns true if `pending` knows of the files of all harts. Otherwise it is asked only for vCPUs that ran on the dispatching hart last.
     fn reaches_every_file(&self) -> bool {
         false
     }
 
-    /// True if the word that the vCPU waits for has changed, shows its turn, or cannot be read. Memory is the same for all harts, so any hart can
+    /// Returns true if the word that the vCPU waits for has changed, shows its turn, or cannot be read. Memory is the same for all harts, so any hart can
     /// ask.
     fn changed(&mut self, vcpu: V) -> bool {
         let _ = vcpu;
@@ -182,7 +182,7 @@ impl<F: FnMut(VcpuId) -> bool> Probe for F {
 /// State of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VcpuState {
-    /// There is no such vCPU.
+    /// Unknown vCPU.
     Absent,
     /// Waits for a start.
     Stopped,

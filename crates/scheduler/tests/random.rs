@@ -160,7 +160,7 @@ proptest! {
         disturb_and_go_on(&system)?;
     }
 
-    /// While a system is undisturbed, no vCPU that is ready, or has an interrupt pending, waits longer than it takes to serve all others.
+    /// In an undisturbed system, no vCPU that is ready, or has an interrupt pending, waits longer than it takes to serve all others.
     #[test]
     fn waits_are_bounded(mut system in system()) {
         // A debt of up to two slices of each hart is many of a short round's quantities.

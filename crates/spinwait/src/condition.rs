@@ -13,7 +13,7 @@ pub struct Condition<A> {
     pub address: A,
     /// Width of the word.
     pub width: Width,
-    /// True where the word is sign-extended to a register.
+    /// Set if the word is sign-extended to a register.
     pub signed: bool,
     /// Bits of the register that count.
     pub mask: u64,
@@ -24,7 +24,7 @@ pub struct Condition<A> {
 }
 
 impl<A> Condition<A> {
-    /// True where the loop goes on with `raw`, of which the bits above the word's width do not count.
+    /// Returns true if the loop goes on with `raw`, of which the bits above the word's width do not count.
     #[must_use]
     pub const fn holds(&self, raw: u64) -> bool {
         let value = self.width.extend(raw, self.signed);
@@ -55,7 +55,7 @@ impl<A: ReadWord> Conditions<A> {
         conditions.map(|condition| condition.address)
     }
 
-    /// True while all hold.
+    /// Returns true while all hold.
     #[must_use]
     pub fn hold(&self) -> bool {
         let mut conditions = self.0.iter().flatten();

@@ -99,7 +99,7 @@ pub enum OperationClass {
     Combine,
     /// ADDW: with 0 it sign-extends the lower 32 bits.
     CombineWord,
-    /// Anything else.
+    /// Any other instruction.
     Other,
 }
 
@@ -120,7 +120,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// True if the branch is taken.
+    /// Returns true if the branch is taken.
     #[must_use]
     pub const fn holds(self, first: u64, second: u64) -> bool {
         let holds = match self.funct3 >> 1 {
@@ -131,13 +131,13 @@ impl Comparison {
         holds != (self.funct3 & 1 != 0)
     }
 
-    /// True for BEQ and BNE.
+    /// Returns true for BEQ and BNE.
     #[must_use]
     pub const fn is_of_equality(self) -> bool {
         self.funct3 >> 1 == 0
     }
 
-    /// True for BLT and BGE.
+    /// Returns true for BLT and BGE.
     #[must_use]
     pub const fn is_of_signed(self) -> bool {
         self.funct3 >> 1 == 2

@@ -191,7 +191,7 @@ impl<'a, G: Guest> Path<'a, G> {
         }
     }
 
-    /// True if the path from the PAUSE leads back to it, and would do so again.
+    /// Returns true if the path from the PAUSE leads back to it, and would do so again.
     fn leads_back(&mut self, pause: u64) -> bool {
         let mut at = pause.wrapping_add(WAIT_LENGTH);
         for _ in 0..MAX_INSTRUCTIONS {
@@ -407,7 +407,7 @@ impl<'a, G: Guest> Path<'a, G> {
 enum Requirement<A> {
     /// A condition on one word.
     Condition(Condition<A>),
-    /// None: the branch always goes this way.
+    /// No condition: the branch always goes this way.
     None,
     /// The words that the branch depends on do not change.
     Unchanged,
@@ -448,7 +448,7 @@ fn computed<A>(
     }
 }
 
-/// True if sign extension of the lower 32 bits leaves the value unchanged.
+/// Returns true if sign extension of the lower 32 bits leaves the value unchanged.
 fn is_sign_extended<A>(view: View, loads: &[Option<Loaded<A>>; MAX_LOADS]) -> bool {
     const UPPER: u64 = u64::MAX << 31;
     let extends = |loaded: &Loaded<A>| loaded.signed && loaded.width != Width::Double;

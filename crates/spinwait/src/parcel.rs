@@ -65,7 +65,7 @@ pub struct Load {
     pub offset: i64,
     /// Width.
     pub width: Width,
-    /// True for sign extension, false for zero extension.
+    /// Set for sign extension, false for zero extension.
     pub signed: bool,
 }
 
@@ -195,7 +195,7 @@ pub fn divide_by_zero(parcel: Parcel) -> Option<Register> {
     }
 }
 
-/// True for FENCE with any operands; PAUSE is one.
+/// Returns true for FENCE with any operands; PAUSE is one.
 pub fn is_fence(parcel: Parcel) -> bool {
     matches!(parcel, Parcel::Long(bits) if bits & 0x707f == 0x0f)
 }
@@ -255,7 +255,7 @@ pub enum Atomic {
 }
 
 impl Atomic {
-    /// True if it leaves a word of this width unchanged.
+    /// Returns true if it leaves a word of this width unchanged.
     #[must_use]
     pub const fn keeps(self, word: u64, operand: u64, width: Width) -> bool {
         let after = match self {

@@ -101,20 +101,20 @@ impl PollTimer {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// True if a poll is due at `now`.
+    /// Returns true if a poll is due at `now`.
     #[must_use]
     #[inline]
     pub fn is_due(&self, now: u64) -> bool {
         self.next() <= now
     }
 
-    /// True if the poll is of words that partners wait for.
+    /// Returns true if the poll is of words that partners wait for.
     #[must_use]
     pub fn polls_partners(&self) -> bool {
         self.for_partners.load(Ordering::Relaxed)
     }
 
-    /// True if the poll is of ticket locks alone. Nobody may queue behind a waiter at another word, as behind one that waits for the answer to a
+    /// Returns true if the poll is of ticket locks alone. Nobody may queue behind a waiter at another word, as behind one that waits for the answer to a
     /// call, so such words are polled one gap later: by then the vCPU has had the hart for longer than the switch takes.
     #[must_use]
     pub fn polls_tickets_only(&self) -> bool {

@@ -23,7 +23,7 @@ impl Register {
         self.0 as usize
     }
 
-    /// True for `x0`, which reads as zero and takes no value.
+    /// Returns true for `x0`, which reads as zero and takes no value.
     #[must_use]
     pub const fn is_zero(self) -> bool {
         self.0 == 0

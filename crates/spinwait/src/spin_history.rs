@@ -47,7 +47,7 @@ impl SpinHistory {
         (!continues).then_some(before)
     }
 
-    /// True when the last wait was for `word` and is over.
+    /// Returns true if the last wait was for `word` and is over.
     #[must_use]
     pub fn was_over_at<A: ReadWord>(&self, word: WatchedWord<A>) -> bool {
         self.over && self.wait == Some(word.wait())

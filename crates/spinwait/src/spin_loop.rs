@@ -26,7 +26,7 @@ pub struct Operands {
     pub address: u64,
     /// Value that the guest saw, as its load gives it.
     pub seen: u64,
-    /// True for a word of 64 bits.
+    /// Set for a word of 64 bits.
     pub wide: bool,
     /// The guest's ticket.
     pub ticket: Option<u16>,

@@ -65,13 +65,13 @@ impl<A: ReadWord> WatchedWord<A> {
         }
     }
 
-    /// True for the first of several words.
+    /// Returns true for the first of several words.
     #[must_use]
     pub const fn is_one_of_several(self) -> bool {
         self.several
     }
 
-    /// True for a word of 64 bits.
+    /// Returns true for a word of 64 bits.
     #[must_use]
     pub const fn is_wide(self) -> bool {
         self.wide
@@ -92,7 +92,7 @@ impl<A: ReadWord> WatchedWord<A> {
         }
     }
 
-    /// True when the wait is over. `all_hold` evaluates the conditions of a wait for several words.
+    /// Returns true if the wait is over. `all_hold` evaluates the conditions of a wait for several words.
     #[must_use]
     pub fn is_over(self, all_hold: impl FnOnce() -> bool) -> bool {
         match self.several {
@@ -101,7 +101,7 @@ impl<A: ReadWord> WatchedWord<A> {
         }
     }
 
-    /// True when the word shows the guest's ticket, or another value than the guest saw.
+    /// Returns true if the word shows the guest's ticket, or another value than the guest saw.
     #[must_use]
     pub fn has_changed(self) -> bool {
         self.is_over_at(self.value())
@@ -113,13 +113,13 @@ impl<A: ReadWord> WatchedWord<A> {
         self.over
     }
 
-    /// True when an earlier poll found the wait over.
+    /// Returns true if an earlier poll found the wait over.
     #[must_use]
     pub const fn was_found_over(self) -> bool {
         self.over
     }
 
-    /// True when a word with this value ends the wait.
+    /// Returns true if a word with this value ends the wait.
     #[must_use]
     pub const fn is_over_at(self, value: u64) -> bool {
         match self.ticket {
@@ -134,7 +134,7 @@ impl<A: ReadWord> WatchedWord<A> {
         Some(LockPosition::new(self.address.raw(), self.ticket?))
     }
 
-    /// True when the waiter is the next in line at a ticket lock.
+    /// Returns true if the waiter is the next in line at a ticket lock.
     #[must_use]
     pub fn is_next(self) -> bool {
         self.ticket

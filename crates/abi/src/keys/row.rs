@@ -118,9 +118,9 @@ pub enum Takes {
 /// Value of a key that a file does not give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Without {
-    /// None: the key must be given.
+    /// The key must be given.
     Required,
-    /// This one: a number, microseconds, the place of a word, or 0 and 1.
+    /// Default: a number, microseconds, the place of a word, or 0 and 1.
     Value(u64),
     /// One that follows from something else, in words.
     Follows(&'static str),
@@ -137,7 +137,7 @@ pub struct Row {
     pub takes: Takes,
     /// Value without it.
     pub without: Without,
-    /// True if the description carries the key to the hypervisor as a property of the same name.
+    /// Set if the description carries the key to the hypervisor as a property of the same name.
     pub property: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct Note {
 }
 
 impl Row {
-    /// True if the key may stand in a table of `scope`.
+    /// Returns true if the key may stand in a table of `scope`.
     pub fn is_in(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
     }

@@ -28,7 +28,7 @@ macro_rules! rows {
         #[allow(clippy::upper_case_acronyms, reason = "as before")]
         enum Place { $($key,)+ COUNT }
 
-        /// How many keys there are.
+        /// Number of keys.
         pub const COUNT: usize = Place::COUNT as usize;
 
         /// The keys, for programs.

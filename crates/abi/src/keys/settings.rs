@@ -5,7 +5,7 @@ use super::rows::{COUNT, ROWS};
 use super::value::Value;
 use core::fmt;
 
-/// How many keys the description carries as properties.
+/// Number of keys that the description carries as properties.
 const PROPERTIES: usize = {
     let (mut place, mut count) = (0, 0);
     while place < COUNT {
@@ -17,7 +17,7 @@ const PROPERTIES: usize = {
 
 const _: () = assert!(PROPERTIES < u64::BITS as usize);
 
-/// For each row, its place among those that are properties.
+/// Place of each row among those that are properties.
 const PLACES: [u8; COUNT] = {
     let mut places = [u8::MAX; COUNT];
     let (mut place, mut next) = (0, 0);
@@ -83,7 +83,7 @@ impl Settings {
         true
     }
 
-    /// The same with one key's value given.
+    /// Sets one key's value.
     #[must_use]
     pub fn with<T: Value>(mut self, key: Key<T>, value: T) -> Self {
         let number = value.number().and_then(|number| u32::try_from(number).ok());

@@ -4,7 +4,7 @@ use super::row::Without;
 
 /// A type that a key's value can have.
 pub trait Value: Copy {
-    /// True for a type that says that no value is given; `None` for a key whose value is no number.
+    /// `Some(true)` for a type that can say that no value is given; `None` for a key whose value is no number.
     const OPTIONAL: Option<bool>;
 
     /// The value, from the number that was given, or else from the row's default.

@@ -89,23 +89,23 @@ choice! {
 choice! {
     /// Policy for a vCPU that spins: at WRS.NTO, in a pause loop, or by its SBI call.
     SpinMethod {
-        /// Nothing: spinning is not trapped.
+        /// Spinning is not trapped.
         None = "none",
-        /// It goes to spin-wait until one partner has been dispatched.
+        /// The vCPU goes to spin-wait until one partner has been dispatched.
         Wopd = "wopd",
-        /// It goes to spin-wait until all partners have been dispatched.
+        /// The vCPU goes to spin-wait until all partners have been dispatched.
         Wapd = "wapd",
-        /// It gives up the rest of its time slice.
+        /// The vCPU gives up the rest of its time slice.
         Rslp = "rslp",
-        /// As `rslp`, but the vCPU is requeued behind equal priority (Xen). Without another ready vCPU it continues at once.
+        /// Like `rslp`, but the vCPU is requeued behind equal priority (Xen). Without another ready vCPU it continues at once.
         Yield = "yield",
-        /// As `rslp`, but the slice never goes back to the vCPU that left.
+        /// Like `rslp`, but the slice never goes back to the vCPU that left.
         NotSame = "not-same",
         /// A likely holder of the lock gets the hart.
         Directed = "directed",
-        /// It is dispatched when its watched word has changed.
+        /// The vCPU is dispatched when its watched word has changed.
         Reservation = "reservation",
-        /// As `reservation`, where the machine tells the lock's holder (xpartitaholder), as no hardware can: a bound for comparisons.
+        /// Like `reservation`, where the machine tells the lock's holder (xpartitaholder), as no hardware can: a bound for comparisons.
         Oracle = "oracle",
     }
 }
@@ -115,15 +115,15 @@ choice! {
     WaitMethod {
         /// Host interrupts (hgeie, SGEIP) wake one hart for each that has one, which then dispatches it.
         HostInterrupt = "host-interrupt",
-        /// As `host-interrupt`, but every idle hart is woken, as was the custom (paper 002 §3.5).
+        /// Like `host-interrupt`, but every idle hart is woken, as was the custom (paper 002 §3.5).
         HostInterruptAll = "host-interrupt-all",
-        /// As `host-interrupt-all`, and idle harts poll in place of sleeping: the conventional method of paper 002's measurements.
+        /// Like `host-interrupt-all`, and idle harts poll in place of sleeping: the conventional method of paper 002's measurements.
         ActiveWaitAll = "active-wait-all",
-        /// It joins the self-wait queue, and dispatching harts test for its interrupts.
+        /// The vCPU joins the self-wait queue, and dispatching harts test for its interrupts.
         SelfWait = "self-wait",
-        /// As `self-wait`, but all waiting vCPUs of the VM get a reason to run (paper 002 §3.5).
+        /// Like `self-wait`, but all waiting vCPUs of the VM get a reason to run (paper 002 §3.5).
         SelfWaitAll = "self-wait-all",
-        /// As `self-wait`, and an idle hart waits in one instruction for work, interrupts and timers.
+        /// Like `self-wait`, and an idle hart waits in one instruction for work, interrupts and timers.
         ActiveWait = "active-wait",
     }
 }
@@ -131,7 +131,7 @@ choice! {
 choice! {
     /// Migration of vCPUs between harts.
     Migration {
-        /// When the vCPU's last hart is not free, or other vCPUs would wait for too long.
+        /// If the vCPU's last hart is not free, or other vCPUs would wait for too long.
         AsNeeded = "as-needed",
         /// At every dispatch, where another shared hart may take it: for tests.
         Always = "always",
@@ -165,13 +165,13 @@ choice! {
         Clear = "clear",
         /// Never, for vCPUs that never go to another hart: the paper's keeping method.
         Keep = "keep",
-        /// When the vCPU comes from another hart: the paper's "last host CPU address", the conventional method.
+        /// Purge if the vCPU comes from another hart: the paper's "last host CPU address", the conventional method.
         LastHost = "last-host",
-        /// When the vCPU has fenced since it was on the hart, which the harts remember (docs/reference/extensions.md): the paper's TLBPCW.
+        /// Purge if the vCPU has fenced since it was on the hart, which the harts remember (docs/reference/extensions.md): the paper's TLBPCW.
         PurgeMask = "purge-mask",
-        /// As `purge-mask`, and the harts themselves test and purge when they enter the guest.
+        /// Like `purge-mask`, and the harts themselves test and purge when they enter the guest.
         PurgeCheck = "purge-check",
-        /// When the vCPU has fenced since it was on the hart, which the first fence after a change of hart tells by a trap.
+        /// Purge if the vCPU has fenced since it was on the hart; the first fence after a change of hart traps.
         OneShot = "one-shot",
     }
 }
@@ -212,9 +212,9 @@ choice! {
 choice! {
     /// Action when a VM fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
-        /// It is stopped.
+        /// The VM is stopped.
         Stop = "stop",
-        /// It is started anew.
+        /// The VM restarts.
         Restart = "restart",
     }
 }

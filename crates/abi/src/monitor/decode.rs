@@ -32,9 +32,9 @@ pub enum LineProblem {
     UnknownKind,
     /// This field should come next and does not.
     Field(&'static str),
-    /// This field's value is not one.
+    /// Malformed value of this field.
     Value(&'static str),
-    /// Something stands after the last field.
+    /// Text after the last field.
     Rest,
     /// The report is of another version.
     Version(u64),
@@ -128,7 +128,7 @@ impl Reader {
         })
     }
 
-    /// True while a report has begun and not ended.
+    /// Returns true while a report has begun and not ended.
     pub fn is_inside(&self) -> bool {
         self.seen != 0
     }

@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 20;
 pub struct ValueText(ArrayString<MAX_SHOWN>);
 
 impl ValueText {
-    /// As much of the value as there is room for.
+    /// Prints the value, cut to the room that there is.
     pub fn new(value: impl fmt::Display) -> Self {
         let mut text = Bounded(ArrayString::new());
         // A value that is too long is shown by its beginning.
@@ -93,9 +93,9 @@ pub enum Problem {
     Missing,
     /// The value does not have the property's type (number, row of numbers, string, empty).
     WrongType,
-    /// None of the words that the property knows.
+    /// The word is none that the property knows.
     UnknownWord,
-    /// Not a name: see [`VmName`].
+    /// Malformed name: see [`VmName`].
     BadName,
     /// Another VM has the same name.
     NameTaken,
@@ -124,7 +124,7 @@ pub enum Problem {
     NoSuchDevice,
     /// Both or neither of `share` and `dedicated-harts`.
     Allocation,
-    /// Not as many dedicated harts as vCPUs.
+    /// The number of dedicated harts is not that of vCPUs.
     HartCount,
     /// A balloon in a VM whose memory is not in single pages.
     Balloon,

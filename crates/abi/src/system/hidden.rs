@@ -1,6 +1,6 @@
 //! Extensions that a guest's device tree does not name.
 
-/// Those that may be hidden: a guest can do without each of them. They are hidden from its device tree and not forbidden, so a guest that uses
+/// Extensions that may be hidden: a guest can do without each of them. They are hidden from its device tree and not forbidden, so a guest that uses
 /// them all the same is served as if it had been told.
 pub const HIDEABLE: [&str; 26] = [
     "sscofpmf",
@@ -62,12 +62,12 @@ impl Hidden {
             .map(|(_, name)| name)
     }
 
-    /// True if this extension is in the set.
+    /// Returns true if this extension is in the set.
     pub fn contains(self, name: &str) -> bool {
         self.names().any(|hidden| hidden == name)
     }
 
-    /// True if the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -13,7 +13,7 @@ pub struct SliceDescription {
     pub first: u64,
     /// Its sectors; to the disk's end where there are none.
     pub sectors: u64,
-    /// True if the VM may not write.
+    /// Set if the VM may not write.
     pub read_only: bool,
 }
 
@@ -48,7 +48,7 @@ impl SliceDescription {
         }
     }
 
-    /// True if one of two VMs could write to the other's slice.
+    /// Returns true if one of two VMs could write to the other's slice.
     pub fn collides_with(&self, other: &Self) -> bool {
         let overlap = self.first < other.end() && other.first < self.end();
         self.disk == other.disk && overlap && !(self.read_only && other.read_only)
@@ -71,7 +71,7 @@ impl<'a> Slices<'a> {
         self.slices.len()
     }
 
-    /// True if the VM has none.
+    /// Returns true if the VM has none.
     pub const fn is_empty(&self) -> bool {
         self.slices.is_empty()
     }

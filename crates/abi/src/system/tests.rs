@@ -291,7 +291,7 @@ fn mistakes_of_the_system_are_named() {
     assert_eq!(refusal(&root(), &twins).0, Problem::NameTaken);
 }
 
-/// So many names of VMs.
+/// Names of `count` VMs.
 fn names_of(count: usize) -> impl Iterator<Item = &'static str> {
     (0..count).map(|number| &*std::format!("vm-{number}").leak())
 }

@@ -73,7 +73,7 @@ mod oracle {
         static ORACLE: RefCell<Oracle> = RefCell::default();
     }
 
-    /// True while choices are enumerated.
+    /// Returns true while choices are enumerated.
     pub(super) fn is_asked() -> bool {
         ORACLE.with_borrow(|oracle| oracle.asked)
     }

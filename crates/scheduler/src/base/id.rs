@@ -101,7 +101,7 @@ macro_rules! set {
                 Self(1 << member.get())
             }
 
-            /// True if `member` belongs to the set.
+            /// Returns true if `member` belongs to the set.
             #[must_use]
             pub const fn contains(self, member: $member) -> bool {
                 self.0 & Self::only(member).0 != 0
@@ -135,7 +135,7 @@ macro_rules! set {
                 Self(self.0 & !other.0)
             }
 
-            /// True if there is no member.
+            /// Returns true if there is no member.
             #[must_use]
             pub const fn is_empty(self) -> bool {
                 self.0 == 0

@@ -179,7 +179,7 @@ impl Model for System {
     }
 }
 
-/// True if every vCPU that is ready, or has a reason to be, runs when nothing more comes from outside.
+/// Returns true if every vCPU that is ready, or has a reason to be, runs when nothing more comes from outside.
 fn drains(world: &World) -> bool {
     let expected: VcpuSet = world
         .vcpus()

@@ -242,7 +242,7 @@ impl Pair {
         }
     }
 
-    /// True for each group from which a vCPU can be migrated.
+    /// Returns true for each group from which a vCPU can be migrated.
     fn possible(&self) -> [bool; 2] {
         let computer = self.computer();
         let [one, other] = &computer.groups;
@@ -255,7 +255,7 @@ impl Pair {
         self.names[place][vcpu.index()].unwrap()
     }
 
-    /// True if every vCPU that is ready, or has a reason to be, runs when nothing more comes from outside.
+    /// Returns true if every vCPU that is ready, or has a reason to be, runs when nothing more comes from outside.
     fn drains(&self) -> bool {
         let mut expected: Vec<VcpuNumber> = Vec::new();
         for (place, world) in self.worlds.iter().enumerate() {

@@ -187,7 +187,7 @@ impl Single {
     }
 }
 
-/// True if a migration may have this effect on a vCPU.
+/// Returns true if a migration may have this effect on a vCPU.
 fn may_become((from, reason): Seen, (to, still): Seen) -> bool {
     let ended = from == VcpuState::SelfWait && to == VcpuState::Ready;
     reason == still && (from == to || ended)

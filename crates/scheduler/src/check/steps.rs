@@ -10,7 +10,7 @@ use crate::policies::spin::SpinPolicy;
 use crate::policies::spin::exit::{Keep, SpinExit, SpinOn};
 
 impl World {
-    /// Other vCPUs of the VM whose vCPU is on this hart: any of them may hold a lock.
+    /// Siblings of the vCPU on this hart: any of them may hold a lock.
     fn siblings_of_running(&self, hart: HartId) -> VcpuSet {
         let vcpu = self.scheduler.running(hart);
         let vm = vcpu.and_then(|vcpu| self.scheduler.vm_of(vcpu));

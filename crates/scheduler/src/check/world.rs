@@ -232,7 +232,7 @@ impl World {
         self.deliver(kicks);
     }
 
-    /// True if a vCPU waits for a word, and no interrupt ends the wait.
+    /// Returns true if a vCPU waits for a word, and no interrupt ends the wait.
     pub(super) fn is_uninterruptible(&self, vcpu: VcpuId) -> bool {
         self.scheduler.uninterruptible.contains(vcpu)
     }
@@ -283,7 +283,7 @@ impl World {
         self.report(vcpu);
     }
 
-    /// True if an interrupt waits in this hart's files for a waiting vCPU.
+    /// Returns true if an interrupt waits in this hart's files for a waiting vCPU.
     pub(super) fn other_has_interrupt(&self, hart: HartId) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|vcpu| {

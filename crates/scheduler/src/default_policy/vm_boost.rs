@@ -310,7 +310,7 @@ impl Scheduler {
         }
     }
 
-    /// True if a vCPU of the boosted VM is ready for `hart`, whose vCPU is of another VM.
+    /// Returns true if a vCPU of the boosted VM is ready for `hart`, whose vCPU is of another VM.
     #[must_use]
     pub fn boosted_is_ready(&self, hart: HartId) -> bool {
         self.fills_gap(hart)
@@ -320,7 +320,7 @@ impl Scheduler {
                 .is_empty()
     }
 
-    /// True if the vCPU on `hart` fills a gap that the boosted VM leaves.
+    /// Returns true if the vCPU on `hart` fills a gap that the boosted VM leaves.
     #[must_use]
     pub fn fills_gap(&self, hart: HartId) -> bool {
         let Some(vm) = self.vm_boost.vm else {

@@ -53,7 +53,7 @@ impl Scheduler {
         }
     }
 
-    /// True if the VM of `vcpu` lags enough to preempt `run`, which has had its hart for `ran`.
+    /// Returns true if the VM of `vcpu` lags enough to preempt `run`, which has had its hart for `ran`.
     fn lags_behind(&mut self, vcpu: VcpuId, run: Run, ran: Ticks) -> bool {
         let ids = [vcpu, run.vcpu].map(|vcpu| self.vcpus[vcpu.index()].as_ref());
         let [Some(mine), Some(theirs)] = ids.map(|entry| entry.map(|entry| entry.vm.index()))

@@ -16,7 +16,7 @@ use crate::policies::queues::{MAX_COMPARED, Queue};
 const MAX_INTERRUPTED_EXITS: u32 = 4;
 
 impl Scheduler {
-    /// True if an interrupt ends the wait for a word of a vCPU that left so.
+    /// Returns true if an interrupt ends the wait for a word of a vCPU that left so.
     pub(crate) const fn is_interruptible(left: &Left) -> bool {
         left.interrupts_enabled && left.exits < MAX_INTERRUPTED_EXITS
     }
@@ -75,7 +75,7 @@ impl Scheduler {
         Kicks(HartSet::only(hart))
     }
 
-    /// True if an idle hart makes `vcpu`, whose interrupts are deferred, interruptible.
+    /// Returns true if an idle hart makes `vcpu`, whose interrupts are deferred, interruptible.
     pub(crate) fn may_interrupt_on_free_hart(&self, vcpu: VcpuId) -> bool {
         let word = self.vcpus[vcpu.index()]
             .as_ref()
@@ -83,7 +83,7 @@ impl Scheduler {
         word.is_some_and(|word| word.interrupts_enabled) && self.has_free_hart(vcpu)
     }
 
-    /// True if a vCPU waits for a word.
+    /// Returns true if a vCPU waits for a word.
     pub(crate) fn waits_for_word(&self, vcpu: VcpuId) -> bool {
         self.word_waiters.contains(vcpu)
     }
@@ -135,7 +135,7 @@ impl Scheduler {
         }
     }
 
-    /// True if `hart`, which searches, or another one has nothing to do but to run `vcpu`.
+    /// Returns true if `hart`, which searches, or another one has nothing to do but to run `vcpu`.
     fn has_hart_for(&self, hart: HartId, vcpu: VcpuId) -> bool {
         let here = self.dispatchable_on(hart).is_empty() && self.candidates(hart).contains(vcpu);
         here || self.has_free_hart(vcpu)
@@ -151,7 +151,7 @@ impl Scheduler {
             .is_some_and(|entry| core::mem::take(&mut entry.woken))
     }
 
-    /// True if `vcpu` ran last on `hart`, or on a hart where a partner runs now: vCPUs that wait for each other had better run at the same time.
+    /// Returns true if `vcpu` ran last on `hart`, or on a hart where a partner runs now: vCPUs that wait for each other had better run at the same time.
     pub(crate) fn has_affinity(&self, hart: HartId, vcpu: VcpuId) -> bool {
         let Some(last) = self.last_hart(vcpu) else {
             return true;
@@ -189,7 +189,7 @@ impl Scheduler {
         waiting.iter().filter(comes_here).collect()
     }
 
-    /// True if the vCPU on `hart` may spin for a partner without trapping, under a policy that waits for words.
+    /// Returns true if the vCPU on `hart` may spin for a partner without trapping, under a policy that waits for words.
     #[must_use]
     #[inline]
     pub fn may_spin_undetected(&self, hart: HartId) -> bool {

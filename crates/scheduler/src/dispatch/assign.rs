@@ -71,7 +71,7 @@ impl Scheduler {
         Kicks(kicks)
     }
 
-    /// True if a hart that may run `vcpu` is idle.
+    /// Returns true if a hart that may run `vcpu` is idle.
     pub(crate) fn has_free_hart(&self, vcpu: VcpuId) -> bool {
         let free = self.idle.union(self.in_place);
         !free.intersection(self.may_dispatch(vcpu)).is_empty()

@@ -249,7 +249,7 @@ impl Scheduler {
         waiting.intersection(self.last_on[hart.index()])
     }
 
-    /// True if one of these self-waiting vCPUs is found by tests only.
+    /// Returns true if one of these self-waiting vCPUs is found by tests only.
     fn must_test(&self, watched: VcpuSet) -> bool {
         let by_tests = match self.rules.tests {
             true => watched,

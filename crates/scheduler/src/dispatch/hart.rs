@@ -16,7 +16,7 @@ pub(crate) struct Run {
     pub(crate) charged_from: Option<Ticks>,
     /// Waits for its own interrupts, without having left.
     pub(crate) in_place: bool,
-    /// It has preempted another vCPU on waking, and pays for the context switches.
+    /// Set if the vCPU has preempted another one on waking, and pays for the context switches.
     pub(crate) by_preemption: bool,
 }
 

@@ -161,7 +161,7 @@ impl Scheduler {
             .find(|&vcpu| granted.contains(vcpu))
     }
 
-    /// True if a self-waiting vCPU has an interrupt that ends its wait; then partners may be granted it.
+    /// Returns true if a self-waiting vCPU has an interrupt that ends its wait; then partners may be granted it.
     #[inline]
     pub(crate) fn has_interrupt(&mut self, vcpu: VcpuId, probe: &mut impl Probe) -> bool {
         if self.self_wait_ready.contains(vcpu) {

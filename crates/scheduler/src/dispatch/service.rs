@@ -39,7 +39,7 @@ impl Scheduler {
         }
     }
 
-    /// True if `vcpu` may not run in this round any more.
+    /// Returns true if `vcpu` may not run in this round any more.
     #[inline]
     pub(crate) fn is_out_of_service(&self, vcpu: VcpuId) -> bool {
         self.out_of_service.contains(vcpu)

@@ -58,9 +58,9 @@ pub struct Scheduler {
     pub(crate) out_of_service: VcpuSet,
     pub(crate) spin_waits: SpinWaits,
     pub(crate) queues: Queues,
-    /// For each hart, the vCPUs that may run there.
+    /// vCPUs that may run on each hart.
     pub(crate) may_run: [VcpuSet; MAX_HARTS],
-    /// For each hart, the vCPUs that ran there last, or run there now.
+    /// vCPUs that ran on each hart last, or run there now.
     pub(crate) last_on: [VcpuSet; MAX_HARTS],
     /// Places of vCPUs in use.
     pub(crate) occupied: VcpuSet,
@@ -139,7 +139,7 @@ impl Scheduler {
         self.vms[vm.index()].map_or(1, |vm| vm.share)
     }
 
-    /// True if the spin policy uses what a spinning vCPU waits for.
+    /// Returns true if the spin policy uses what a spinning vCPU waits for.
     #[must_use]
     pub fn waits_for_words(&self) -> bool {
         self.config.spin.rule().waits_for_words()
@@ -228,7 +228,7 @@ impl Scheduler {
         used + run.map_or(Ticks::ZERO, |run| now - run.since)
     }
 
-    /// True if each vCPU of the VM has a hart of its own: the flag *f* of paper 000 §3.1, with which a guest may spin as on a real computer.
+    /// Returns true if each vCPU of the VM has a hart of its own: the flag *f* of paper 000 §3.1, with which a guest may spin as on a real computer.
     #[must_use]
     pub fn is_dedicated(&self, vm: VmId) -> bool {
         self.vms[vm.index()].is_some_and(|vm| vm.dedicated)
@@ -252,7 +252,7 @@ impl Scheduler {
         }
     }
 
-    /// True if vCPUs that share harts migrate at every dispatch.
+    /// Returns true if vCPUs that share harts migrate at every dispatch.
     pub(crate) fn always_moves(&self) -> bool {
         self.config.migration == Migration::Always && self.shared.count() > 1
     }
@@ -325,7 +325,7 @@ impl Scheduler {
         entry.map_or(VcpuSet::EMPTY, |entry| entry.partners)
     }
 
-    /// True if `vcpu` has a dedicated hart.
+    /// Returns true if `vcpu` has a dedicated hart.
     #[inline]
     pub(crate) fn has_own_hart(&self, vcpu: VcpuId) -> bool {
         let entry = self.vcpus[vcpu.index()].as_ref();

@@ -288,7 +288,7 @@ impl Scheduler {
         every.filter(|&vcpu| self.is_displaced(vcpu)).collect()
     }
 
-    /// True if no hart here may run this vCPU.
+    /// Returns true if no hart here may run this vCPU.
     pub(crate) fn is_displaced(&self, vcpu: VcpuId) -> bool {
         self.allowed(vcpu).intersection(self.online).is_empty()
     }

@@ -36,7 +36,7 @@ pub(crate) struct Vcpu {
     pub(crate) partners: VcpuSet,
     pub(crate) dedicated: bool,
     pub(crate) phase: Phase,
-    /// To be stopped, but still running.
+    /// Set if the vCPU is to be stopped, but still runs.
     pub(crate) stopping: bool,
     pub(crate) paused: bool,
     /// Woken while running or uninterruptible: it must not wait again before it has tested. A vCPU is uninterruptible if it waits for a word with

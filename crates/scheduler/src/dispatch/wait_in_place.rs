@@ -96,7 +96,7 @@ impl Scheduler {
         to.map(|to| self.send(found, to, now))
     }
 
-    /// Other harts on which `found`, which waits on `hart`, could run at once.
+    /// Harts, besides `hart`, on which `found`, which waits on `hart`, could run at once.
     pub(crate) fn spread_targets(&self, hart: HartId, found: VcpuId) -> HartSet {
         if self.queues.queue_of(found) != Some(Queue::SelfWait) || self.waits_for_word(found) {
             return HartSet::EMPTY;
@@ -120,7 +120,7 @@ impl Scheduler {
         self.harts[hart.index()].idle_since.get_or_insert(now);
     }
 
-    /// True if no other vCPU could use `hart` while its vCPU waits there.
+    /// Returns true if no other vCPU could use `hart` while its vCPU waits there.
     pub(crate) fn may_wait_in_place(&self, hart: HartId) -> bool {
         let here = self.may_run[hart.index()];
         let ready = self.queues.ready().union(self.self_wait_ready);

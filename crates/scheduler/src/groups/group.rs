@@ -35,7 +35,7 @@ pub struct Group {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Names {
-    /// This is the only group: each vCPU's number is its place.
+    /// Set if this is the only group: each vCPU's number is its place.
     pub(super) are_places: bool,
     pub(super) numbers: [u16; MAX_VCPUS],
 }
@@ -299,7 +299,7 @@ impl Group {
         MAX_VCPUS - self.scheduler.occupied.count() as usize
     }
 
-    /// True if all places are taken.
+    /// Returns true if all places are taken.
     #[inline]
     pub(super) const fn is_full(&self) -> bool {
         self.full

@@ -110,26 +110,26 @@ impl LoadBits {
         Some(Flow { from, to })
     }
 
-    /// True if a vCPU of `group` waits, or would wait, without a trap.
+    /// Returns true if a vCPU of `group` waits, or would wait, without a trap.
     #[must_use]
     pub fn has_untrapped_waits(&self, group: GroupId) -> bool {
         self.untrapped.load(Ordering::SeqCst) & group.bit() != 0
     }
 
-    /// True if a group other than `group` has a surplus.
+    /// Returns true if a group other than `group` has a surplus.
     #[must_use]
     #[inline]
     pub fn others_have_surplus(&self, group: GroupId) -> bool {
         self.surplus.load(Ordering::SeqCst) & !group.bit() != 0
     }
 
-    /// True if `group` has published a surplus.
+    /// Returns true if `group` has published a surplus.
     #[must_use]
     pub fn has_surplus(&self, group: GroupId) -> bool {
         self.surplus.load(Ordering::SeqCst) & group.bit() != 0
     }
 
-    /// True if `group` has published that a hart is idle.
+    /// Returns true if `group` has published that a hart is idle.
     #[must_use]
     pub fn is_hungry(&self, group: GroupId) -> bool {
         self.hungry.load(Ordering::SeqCst) & group.bit() != 0

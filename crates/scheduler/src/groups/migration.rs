@@ -20,7 +20,7 @@ use super::numbers::NumberSet;
 const MAX_CANDIDATES: usize = 8;
 
 impl Scheduler {
-    /// True if no hart is about to search.
+    /// Returns true if no hart is about to search.
     pub(crate) fn no_hart_searches(&self) -> bool {
         self.searching.is_empty()
     }
@@ -35,7 +35,7 @@ impl Scheduler {
         self.vcpus[vcpu.index()].as_ref()?.home
     }
 
-    /// True if a vCPU has one hart to run on.
+    /// Returns true if a vCPU has one hart to run on.
     pub(super) fn has_home(&self, vcpu: VcpuId) -> bool {
         self.home(vcpu).is_some()
     }
@@ -88,7 +88,7 @@ impl Group {
         self.scheduler.unpolled_words().without(self.pinned)
     }
 
-    /// True if a vCPU of the group waits, or would wait, without a trap.
+    /// Returns true if a vCPU of the group waits, or would wait, without a trap.
     #[must_use]
     #[inline]
     pub(crate) fn has_untrapped_waits(&self) -> bool {
@@ -112,7 +112,7 @@ impl Group {
         Kicks(kicked)
     }
 
-    /// True if another group's hart could run a vCPU of this group.
+    /// Returns true if another group's hart could run a vCPU of this group.
     #[must_use]
     #[inline]
     pub(crate) fn has_surplus(&self) -> bool {
@@ -120,7 +120,7 @@ impl Group {
             && !(self.movable().is_empty() && self.unpolled().is_empty())
     }
 
-    /// True if a hart of the group is idle, and there is a place for a vCPU.
+    /// Returns true if a hart of the group is idle, and there is a place for a vCPU.
     #[must_use]
     #[inline]
     pub(crate) fn is_hungry(&self) -> bool {
@@ -151,7 +151,7 @@ impl Group {
         defers
     }
 
-    /// True if a hart of the group may run a vCPU whose only hart is `home`, or that floats.
+    /// Returns true if a hart of the group may run a vCPU whose only hart is `home`, or that floats.
     fn may_run(&self, home: Option<HartId>) -> bool {
         match home {
             Some(home) => self.harts.contains(home),

@@ -71,14 +71,14 @@ impl NumberSet {
         self.words[vcpu.index() / WORD] &= !(1 << (vcpu.index() % WORD));
     }
 
-    /// True if `vcpu` belongs to the set.
+    /// Returns true if `vcpu` belongs to the set.
     #[must_use]
     #[inline]
     pub const fn contains(&self, vcpu: VcpuNumber) -> bool {
         self.word(vcpu.index() / WORD) >> (vcpu.index() % WORD) & 1 != 0
     }
 
-    /// True if there is no member.
+    /// Returns true if there is no member.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -163,7 +163,7 @@ impl Queues {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// True if `vcpu` came into the self-wait queue before `other`; both are there, and fewer than 2^31 came between them.
+    /// Returns true if `vcpu` came into the self-wait queue before `other`; both are there, and fewer than 2^31 came between them.
     #[inline]
     fn arrived_before(&self, vcpu: VcpuId, other: VcpuId) -> bool {
         let arrival = |vcpu| self.link(Self::place(vcpu)).arrival;
@@ -255,7 +255,7 @@ impl Queues {
         new
     }
 
-    /// True if links and member sets agree.
+    /// Returns true if links and member sets agree.
     pub(crate) fn is_sound(&self) -> bool {
         Queue::EVERY.into_iter().all(|queue| {
             let mut seen = VcpuSet::EMPTY;

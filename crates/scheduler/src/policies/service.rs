@@ -76,7 +76,7 @@ impl Service {
         Ticks::new(u64::try_from(self.credit).unwrap_or(0))
     }
 
-    /// True if a part of earlier rounds' quantities is still due: a round ended because no other vCPU was in service for a hart, while this VM had
+    /// Returns true if a part of earlier rounds' quantities is still due: a round ended because no other vCPU was in service for a hart, while this VM had
     /// too few vCPUs to consume its part.
     pub(crate) const fn is_owed(&self) -> bool {
         self.credit > self.quantity
@@ -122,7 +122,7 @@ impl Service {
         self.credit = credit.min(self.quantity);
     }
 
-    /// True if a smaller part of the quantity is left than of another's: orders VMs by service.
+    /// Returns true if a smaller part of the quantity is left than of another's: orders VMs by service.
     pub(crate) fn has_less_left(&self, other: &Self) -> bool {
         i128::from(self.credit) * i128::from(other.quantity)
             < i128::from(other.credit) * i128::from(self.quantity)

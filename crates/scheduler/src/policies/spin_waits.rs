@@ -30,7 +30,7 @@ impl SpinWaits {
         self.waiting
     }
 
-    /// True if `vcpu` is in a spin wait.
+    /// Returns true if `vcpu` is in a spin wait.
     pub(crate) const fn waits(&self, vcpu: VcpuId) -> bool {
         self.waiting.contains(vcpu)
     }

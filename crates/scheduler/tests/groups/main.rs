@@ -202,7 +202,7 @@ fn hart_acts(computer: &Computer, random: &mut Random, hart: HartId) {
     let _ = computer.decide(hart, &left);
 }
 
-/// Nothing more comes from outside: every ready vCPU runs.
+/// Runs the harts until nothing is left to do: every ready vCPU runs.
 fn drain(computer: &Computer, all: &[HartId], vcpus: &[VcpuNumber]) {
     let ready = |vcpu: &&VcpuNumber| {
         matches!(

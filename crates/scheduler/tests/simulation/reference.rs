@@ -22,7 +22,7 @@ struct Entry {
     woken: bool,
     /// Waits on its hart.
     in_place: bool,
-    /// Has a reason to run while it waits.
+    /// Set if the vCPU has a reason to run while it waits.
     granted: bool,
     /// Partners that must be dispatched before it.
     waits_for: BTreeSet<VcpuId>,

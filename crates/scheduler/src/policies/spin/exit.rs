@@ -8,7 +8,7 @@ use crate::base::ticks::Ticks;
 pub struct SpinExit<V = VcpuId> {
     /// Target of the wait.
     pub on: SpinOn,
-    /// For a ticket lock: the partner that holds it, if it is known.
+    /// Partner that holds a ticket lock, if it is known.
     pub holder: Option<V>,
 }
 
@@ -29,10 +29,10 @@ pub enum SpinOn {
 /// Answer to a spin exit: whether the vCPU keeps its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// It must leave: call [`crate::Scheduler::leave`].
+    /// The vCPU must leave: call [`crate::Scheduler::leave`].
     No,
-    /// It may poll for a round trip of context switches, but not longer than this, and leaves if the wait is not over by then.
+    /// The vCPU may poll for a round trip of context switches, but not longer than this, and leaves if the wait is not over by then.
     Poll(Ticks),
-    /// It continues.
+    /// The vCPU continues.
     Yes,
 }

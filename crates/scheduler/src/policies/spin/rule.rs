@@ -18,7 +18,7 @@ pub(crate) trait SpinRule: Sync {
         Keep::No
     }
 
-    /// True if the policy uses [`KnownWait`].
+    /// Returns true if the policy uses [`KnownWait`].
     fn waits_for_words(&self) -> bool {
         false
     }
@@ -42,17 +42,17 @@ pub(crate) enum KnownWait {
 /// Decision on a vCPU that spins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suspend {
-    /// It continues with the rest of its slice.
+    /// The vCPU continues with the rest of its slice.
     Continue,
-    /// It is ready, last in this subqueue.
+    /// The vCPU is ready, last in this subqueue.
     Requeue(Queue),
-    /// It is in a spin wait until these partners, which are dispatchable, have been dispatched.
+    /// The vCPU is in a spin wait until these partners, which are dispatchable, have been dispatched.
     Wait(VcpuSet),
-    /// It is ready, but not the next on this hart if another vCPU can be.
+    /// The vCPU is ready, but not the next on this hart if another vCPU can be.
     Skip,
-    /// It is ready, and this partner is the next on this hart.
+    /// The vCPU is ready, and this partner is the next on this hart.
     YieldTo(VcpuId),
-    /// It waits for its word.
+    /// The vCPU waits for its word.
     WaitForWord {
         /// Next vCPU on this hart.
         yield_to: Option<VcpuId>,
@@ -67,7 +67,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) executing: VcpuSet,
     /// Partners that were preempted in VS-mode.
     pub(crate) preempted_in_supervisor: VcpuSet,
-    /// Those of them that had their interrupts disabled.
+    /// Partners that were preempted with their interrupts disabled.
     pub(crate) preempted_interrupts_off: VcpuSet,
     /// Partners that yielded at a spin in VS-mode.
     pub(crate) yielded_in_supervisor: VcpuSet,

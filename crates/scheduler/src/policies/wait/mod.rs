@@ -64,7 +64,7 @@ wait_policies! {
 }
 
 impl WaitPolicy {
-    /// True if the interrupts of waiting vCPUs are found by tests. Otherwise they interrupt the hypervisor, which calls
+    /// Returns true if the interrupts of waiting vCPUs are found by tests. Otherwise they interrupt the hypervisor, which calls
     /// [`crate::Scheduler::wake`].
     #[must_use]
     pub const fn tests(self) -> bool {

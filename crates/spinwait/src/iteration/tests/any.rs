@@ -100,7 +100,7 @@ fn comes_back(machine: &Machine) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// While the conditions hold, the guest comes back, whatever the words are.
+    /// Any words: the guest comes back while the conditions hold.
     #[test]
     fn guest_loops_while_conditions_hold(
         body in any_body(),
