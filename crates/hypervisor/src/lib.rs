@@ -22,5 +22,5 @@ mod vm;
 
 // What the program needs. Everything else stays inside, so that the compiler knows all callers.
 pub use boot::efi::start as start_from_efi;
-pub use boot::{defect, first_hart, other_hart, own_fault};
+pub use boot::{defect, first_hart, other_hart, unexpected_trap};
 pub use system::harts::Hart;

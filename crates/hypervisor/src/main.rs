@@ -43,8 +43,8 @@ mod bare {
 
     /// Called by the trap vector when the hypervisor itself trapped.
     #[unsafe(no_mangle)]
-    extern "C" fn hypervisor_own_fault() -> ! {
-        hypervisor::own_fault()
+    extern "C" fn hypervisor_unexpected_trap() -> ! {
+        hypervisor::unexpected_trap()
     }
 
     #[panic_handler]

@@ -73,7 +73,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         Ok(board) => handover::complete(board),
         Err(error) => fail(format_args!("{error}")),
     };
-    let (board, missing) = with_harts_that_come(board, hart_id);
+    let (board, missing) = with_responding_harts(board, hart_id);
     let system = match assemble::system(board, started) {
         Ok(system) => system,
         Err(error) => match error {
@@ -89,7 +89,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         ));
     };
     prepare_hart(system, own);
-    give_seeds(system, own);
+    distribute_entropy(system, own);
     start_others(system, own);
     sources::reassign(system);
     lifecycle::start_automatic(system);
@@ -97,21 +97,21 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     run::run(system, own)
 }
 
-/// The board with the harts that can be counted on, and the ids of those that do not come. The operator is told of all others.
-fn with_harts_that_come(mut board: Board, own: u64) -> (Board, Vec<u64>) {
+/// Keeps the harts that respond, and prints the others; returns the ids of harts that did not respond.
+fn with_responding_harts(mut board: Board, own: u64) -> (Board, Vec<u64>) {
     let lacking = board.take_out_harts_without_h(own);
     if !lacking.is_empty() {
-        console::desperate_line(format_args!("{}", WithoutH(&lacking)));
+        console::emergency_line(format_args!("{}", WithoutH(&lacking)));
     }
-    let missing = roll_call::leave_those_that_come(&mut board.harts, own, board.timebase_hertz);
+    let missing = roll_call::retain_responding(&mut board.harts, own, board.timebase_hertz);
     if !missing.is_empty() {
-        console::desperate_line(format_args!("{}", Missing(&missing)));
+        console::emergency_line(format_args!("{}", Missing(&missing)));
     }
     (board, missing)
 }
 
-/// Gives the VMs what their guests' seeds are made of, where the board or this hart has entropy.
-fn give_seeds(system: &Hypervisor, own: &Hart) {
+/// Distributes entropy of the board or of this hart to the VMs, for their guests' seeds.
+fn distribute_entropy(system: &Hypervisor, own: &Hart) {
     let mut entropy = system.board.rng_seed.clone();
     if own.has(Capability::EntropySource) {
         let mut bytes = [0; seed::LENGTH];
@@ -218,12 +218,12 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
 
 /// Prints why nothing can go on, and powers the board off.
 pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
-    console::desperate_line(format_args!("cannot start: {reason}"));
+    console::emergency_line(format_args!("cannot start: {reason}"));
     firmware::reset(Reset::PowerOffAfterFailure)
 }
 
-/// The hypervisor itself trapped: a defect, told before the board stops.
-pub fn own_fault() -> ! {
+/// Reports a trap of the hypervisor itself, a defect, and stops the board.
+pub fn unexpected_trap() -> ! {
     let cause = csr::read::<{ number::SCAUSE }>();
     let at = csr::read::<{ number::SEPC }>();
     let value = csr::read::<{ number::STVAL }>();
@@ -232,8 +232,8 @@ pub fn own_fault() -> ! {
     ))
 }
 
-/// Tells a defect and stops the board.
+/// Reports a defect and stops the board.
 pub fn defect(what: core::fmt::Arguments<'_>) -> ! {
-    console::desperate_line(format_args!("defect: {what}"));
+    console::emergency_line(format_args!("defect: {what}"));
     firmware::reset(Reset::PowerOffAfterFailure)
 }

@@ -17,7 +17,7 @@ use crate::system::harts::MAX_HARTS;
 const PATIENCE_SECONDS: u64 = 2;
 
 /// Harts that have answered, by their places in the board's list. A hart that answers too late still writes here.
-static HERE: [AtomicBool; MAX_HARTS] = [const { AtomicBool::new(false) }; MAX_HARTS];
+static RESPONDED: [AtomicBool; MAX_HARTS] = [const { AtomicBool::new(false) }; MAX_HARTS];
 
 /// Board's side of the roll call.
 pub trait Harts {
@@ -28,13 +28,13 @@ pub trait Harts {
     fn start(&mut self, hart: HartId) -> Result<(), FirmwareError>;
 
     /// Returns true once the hart has answered and can be started again.
-    fn is_back(&mut self, hart: HartId) -> bool;
+    fn has_responded(&mut self, hart: HartId) -> bool;
 
     /// The board's time, in ticks.
     fn now(&mut self) -> u64;
 }
 
-/// Starts each of `called`, and returns those that come. Ends when nobody has come for `patience` ticks, so it lasts at most so
+/// Starts each of `called`, and returns the harts that respond. Ends when no hart has responded for `patience` ticks, so it lasts at most so
 /// long for each hart.
 pub fn call(called: HartSet, patience: u64, harts: &mut impl Harts) -> HartSet {
     let mut missing = HartSet::EMPTY;
@@ -48,7 +48,7 @@ pub fn call(called: HartSet, patience: u64, harts: &mut impl Harts) -> HartSet {
     while missing != HartSet::EMPTY {
         let before = missing;
         for hart in before.iter() {
-            if harts.is_back(hart) {
+            if harts.has_responded(hart) {
                 missing.remove(hart);
                 back.insert(hart);
             }
@@ -65,11 +65,7 @@ pub fn call(called: HartSet, patience: u64, harts: &mut impl Harts) -> HartSet {
 
 /// Calls all harts but the one with the id `own`, which calls. Leaves those in `harts` that are there, and returns the ids of
 /// the others.
-pub fn leave_those_that_come(
-    harts: &mut Vec<BoardHart>,
-    own: u64,
-    timebase_hertz: u32,
-) -> Vec<u64> {
+pub fn retain_responding(harts: &mut Vec<BoardHart>, own: u64, timebase_hertz: u32) -> Vec<u64> {
     // More are not used.
     harts.truncate(MAX_HARTS);
     let others = (0..).map_while(HartId::new).zip(&*harts);
@@ -96,12 +92,12 @@ struct OfFirmware<'a>(&'a [BoardHart]);
 
 impl Harts for OfFirmware<'_> {
     fn start(&mut self, hart: HartId) -> Result<(), FirmwareError> {
-        let here = core::ptr::from_ref(&HERE[hart.index()]) as u64;
+        let here = core::ptr::from_ref(&RESPONDED[hart.index()]) as u64;
         firmware::start_hart(self.0[hart.index()].id, hart::entry::roll_call(), here)
     }
 
-    fn is_back(&mut self, hart: HartId) -> bool {
-        HERE[hart.index()].load(Ordering::Relaxed)
+    fn has_responded(&mut self, hart: HartId) -> bool {
+        RESPONDED[hart.index()].load(Ordering::Relaxed)
             && firmware::hart_status(self.0[hart.index()].id) == Ok(HartStatus::STOPPED)
     }
 

@@ -21,12 +21,12 @@ const PORTION: usize = 512;
 struct Terminal {
     console: Console,
     uart: BoardUart,
-    /// Taken from the consoles and not yet sent.
-    leaving: VecDeque<u8>,
+    /// Bytes taken from the consoles and not yet sent.
+    unsent: VecDeque<u8>,
 }
 
 static TERMINAL: Once<Mutex<Terminal, { place::TERMINAL }>> = Once::new();
-/// The UART until the consoles stand, and when all is lost.
+/// UART before the consoles exist, and for emergency lines.
 static EARLY: Mutex<BoardUart, { place::EARLY }> = Mutex::new(BoardUart::unknown());
 
 /// The hypervisor's own lines go to this UART from now on.
@@ -42,7 +42,7 @@ pub fn open(base: u64, names: impl IntoIterator<Item = VmName>, focus: Option<Vm
         Mutex::new(Terminal {
             console,
             uart: BoardUart::at(base),
-            leaving: VecDeque::with_capacity(2 * PORTION),
+            unsent: VecDeque::with_capacity(2 * PORTION),
         })
     });
 }
@@ -51,25 +51,25 @@ impl Terminal {
     /// Sends what the UART takes without waiting; its interrupt brings the rest.
     fn pump(&mut self) {
         while self.uart.is_empty() {
-            if self.leaving.is_empty() {
-                let leaving = &mut self.leaving;
+            if self.unsent.is_empty() {
+                let unsent = &mut self.unsent;
                 self.console
-                    .drain(PORTION, &mut |byte| leaving.push_back(byte));
+                    .drain(PORTION, &mut |byte| unsent.push_back(byte));
             }
-            if self.leaving.is_empty() {
+            if self.unsent.is_empty() {
                 break;
             }
-            for byte in self.leaving.drain(..FIFO.min(self.leaving.len())) {
+            for byte in self.unsent.drain(..FIFO.min(self.unsent.len())) {
                 self.uart.send(byte);
             }
         }
-        let more = !self.leaving.is_empty() || self.console.has_output();
+        let more = !self.unsent.is_empty() || self.console.has_output();
         self.uart.want_transmit_interrupt(more);
     }
 
     /// Sends everything, waiting for the UART.
     fn flush(&mut self) {
-        for byte in self.leaving.drain(..) {
+        for byte in self.unsent.drain(..) {
             self.uart.send_now(byte);
         }
         // A backlog grows by a guest's name for each line: there would be no room for all of it at once.
@@ -95,7 +95,7 @@ pub fn room(vm: VmId) -> usize {
         .map_or(0, |terminal| terminal.lock().console.room(vm))
 }
 
-/// Takes what a guest sends. The bytes are the hypervisor's by now: to read a guest's memory takes locks that come before this one.
+/// Prints bytes of a guest. The caller has copied them: reading a guest's memory takes locks that come before the terminal's.
 pub fn guest_bytes(vm: VmId, bytes: &[u8]) {
     with_terminal(|terminal| {
         for &byte in bytes {
@@ -108,7 +108,7 @@ pub fn guest_bytes(vm: VmId, bytes: &[u8]) {
     });
 }
 
-/// Takes a byte that a guest sends. False where there is no room for it.
+/// Prints a byte of a guest. Returns false if there is no room for it.
 #[must_use]
 pub fn guest_byte(vm: VmId, byte: u8) -> bool {
     let taken = with_terminal(|terminal| {
@@ -123,14 +123,14 @@ pub fn guest_byte(vm: VmId, byte: u8) -> bool {
     taken.unwrap_or(true)
 }
 
-/// A guest has stopped: the line that it had begun ends.
-pub fn guest_ended(vm: VmId) {
+/// Ends the line that a stopped guest had begun.
+pub fn end_guest_line(vm: VmId) {
     if let Some(terminal) = TERMINAL.get() {
         terminal.lock().console.end_line(vm);
     }
 }
 
-/// The UART wants attention: sends on, and returns what the operator or a guest's user has typed.
+/// Handles an interrupt of the UART: continues sending, and returns the events of typed bytes.
 pub fn serve() -> impl Iterator<Item = Event> {
     core::iter::from_fn(|| with_terminal(next_event)?)
 }
@@ -143,9 +143,9 @@ fn next_event(terminal: &mut Terminal) -> Option<Event> {
             return None;
         };
         let Terminal {
-            console, leaving, ..
+            console, unsent, ..
         } = &mut *terminal;
-        let event = console.input(byte, &mut |byte| leaving.push_back(byte));
+        let event = console.input(byte, &mut |byte| unsent.push_back(byte));
         if event.is_some() {
             return event;
         }
@@ -202,8 +202,8 @@ pub fn raw_line(line: &str) {
     });
 }
 
-/// Sends all that waits and lets `write` have the UART, with nothing between its lines.
-pub fn last_words(write: impl FnOnce(&mut dyn Write)) {
+/// Sends all output and lets `write` have the UART, with nothing between its lines.
+pub fn final_report(write: impl FnOnce(&mut dyn Write)) {
     match TERMINAL.get() {
         Some(terminal) => {
             let mut terminal = terminal.lock();
@@ -221,8 +221,8 @@ pub fn last_words(write: impl FnOnce(&mut dyn Write)) {
     }
 }
 
-/// Prints a line though a lock may be held by the code that failed.
-pub fn desperate_line(arguments: fmt::Arguments<'_>) {
+/// Prints a line even if the code that failed holds the terminal's lock.
+pub fn emergency_line(arguments: fmt::Arguments<'_>) {
     if let Some(mut terminal) = TERMINAL.get().and_then(|terminal| terminal.try_lock()) {
         terminal.flush();
     }
@@ -278,7 +278,7 @@ mod tests {
         let mut terminal = Terminal {
             console: Console::new((0..16).map(name)),
             uart: BoardUart::unknown(),
-            leaving: VecDeque::new(),
+            unsent: VecDeque::new(),
         };
         for vm in 0..16 {
             while terminal.console.room(VmId(vm)) > 0 {
@@ -287,6 +287,6 @@ mod tests {
         }
         terminal.flush();
         assert!(!terminal.console.has_output());
-        assert!(terminal.leaving.capacity() < PORTION);
+        assert!(terminal.unsent.capacity() < PORTION);
     }
 }

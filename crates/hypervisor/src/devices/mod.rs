@@ -1,9 +1,9 @@
 //! Devices: those that guests are given, and those of the board.
 
 pub mod aplic;
-pub mod attendants;
 pub mod bus;
 pub mod clock;
+pub mod interrupt_affinity;
 pub mod irq;
 #[cfg(test)]
 pub mod testing;

@@ -9,7 +9,7 @@ const ALL: u64 = !1;
 const PENDING: Register = Register::Pending(Array::FIRST);
 const ENABLED: Register = Register::Enabled(Array::FIRST);
 
-/// Everything but the pending bits, which stay in the file.
+/// Reads the settings; the pending bits stay in the file.
 #[must_use]
 pub fn settings(file: &impl Registers) -> State {
     State {
@@ -57,8 +57,8 @@ pub fn asserts(file: &impl Registers) -> bool {
     file.read(PENDING) & file.read(ENABLED) != 0 && file.read(Register::Delivery) == 1
 }
 
-/// Makes every message with an identity that guests are told of show in `hgeip`, whatever the guest had enabled, and
-/// no other: what a guest has set above the first array would show for ever, since nobody takes it out.
+/// Makes messages with the identities that guests know show in `hgeip`, whatever the guest had enabled, and no
+/// others: a bit that a guest has set above the first array would show for ever, since it is never taken out.
 pub fn open_for_forwarding(file: &impl Registers, last_identity: u32) {
     for array in Array::after_first(last_identity) {
         file.write(Register::Enabled(array), 0);

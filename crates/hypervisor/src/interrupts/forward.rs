@@ -1,4 +1,4 @@
-//! Files that their vCPUs have left: what arrives is sent on, and they are freed once nobody can send to them.
+//! Files that their vCPUs have left: arriving messages are forwarded, and a file is freed once no hart can send to it.
 
 use scheduler::VcpuNumber;
 
@@ -6,8 +6,8 @@ use super::table::{Forwarder, InFlight};
 use super::{Backing, GuestFile, HartFiles, Owner, Port, ResetEpoch, Sign, file};
 use crate::interrupts::softfile::Identity;
 
-/// After so many times in which a forwarder had something to send on, the harts that may still send to it are told to
-/// renew their translations. Each time costs the file's hart an exit, and a hart that is told one too.
+/// Number of forwardings by a file after which the harts that may still send to it are kicked to renew their translations.
+/// Each forwarding costs the file's hart an exit, and each kick an exit of the kicked hart.
 pub const PATIENCE: u8 = if cfg!(test) { 2 } else { 8 };
 
 /// Reason why a hart serves its forwarders.
@@ -15,7 +15,7 @@ pub const PATIENCE: u8 = if cfg!(test) { 2 } else { 8 };
 enum Why {
     /// A message may have arrived, or a synchronisation ended.
     Event,
-    /// A file is wanted, or was kept for a long time already: whoever can still send is told.
+    /// A file is wanted, or has forwarded for a long time: harts that can still send are kicked.
     Impatience,
 }
 
@@ -30,8 +30,8 @@ pub(super) fn serve_for_a_file(port: &impl Port) {
     serve_all(port, Why::Impatience);
 }
 
-/// From time to time: no forwarder of this hart lives for longer than two such calls and the exit of each hart that is
-/// told. Besides, vCPUs that wait here and have something in their files are woken.
+/// Polls this hart's files. To be called periodically: no forwarder of this hart lives for longer than two such calls and the
+/// exit of each hart that is kicked. Waiting vCPUs with an interrupt in their files are woken.
 ///
 /// `hgeip` should show everything at once. QEMU however changes it without a lock, from the hart that writes to a file
 /// and from the one that owns it, and a bit can get lost there until the next message to the same file.
@@ -61,7 +61,7 @@ fn serve_all(port: &impl Port, why: Why) {
     }
 }
 
-/// The messages that the board's APLIC had sent to this hart when [`Port::synchronise`] was called have arrived.
+/// Ends a synchronisation: the messages that the board's APLIC had sent to this hart before [`Port::synchronise`] have arrived.
 pub fn synchronised(port: &impl Port) {
     if let Some(files) = port.files(port.here()) {
         files.end_synchronisation();
@@ -99,7 +99,7 @@ fn serve_one(port: &impl Port, files: &HartFiles, file: GuestFile, why: Why) {
     }
 }
 
-/// Takes out of a forwarder what has arrived in it. True where nobody can send to it any more.
+/// Takes the messages out of a forwarder. Returns true if no hart can send to it any more.
 fn take(
     port: &impl Port,
     files: &HartFiles,
@@ -107,7 +107,7 @@ fn take(
     mut forwarder: Forwarder,
     why: Why,
 ) -> (u64, bool) {
-    // Whether anybody can still send is asked before the file is looked into for the last time.
+    // The harts that can still send are determined before the file is read for the last time.
     let users = port.users_of_older(forwarder.vcpu, forwarder.generation);
     let quiet = forwarder.in_flight == InFlight::Nothing && users.is_empty();
     let registers = port.select(file);
@@ -135,18 +135,17 @@ fn take(
     (pending, false)
 }
 
-/// Frees a forwarder that is empty and to which nobody can send.
+/// Frees a forwarder that is empty and to which no hart can send.
 fn end(port: &impl Port, files: &HartFiles, file: GuestFile) {
     port.watch(file, false);
     file::clear(&port.select(file), port.last_identity());
     files.free(file);
 }
 
-/// Sends what has arrived in a forwarder to wherever its vCPU's interrupts are now, if the vCPU still lives the life to
-/// which it was sent.
+/// Forwards messages to the present place of the vCPU's interrupts, unless the vCPU was reset after they were sent.
 fn send_on(port: &impl Port, vcpu: VcpuNumber, life: ResetEpoch, pending: u64) {
     if pending != 0 {
-        port.in_hand();
+        port.between_accesses();
         add(port, vcpu, Some(life), pending);
     }
 }
@@ -167,7 +166,7 @@ fn add(port: &impl Port, vcpu: VcpuNumber, life: Option<ResetEpoch>, pending: u6
     match interrupts.backing {
         // The file's own hart sees it: the guest runs there, or hgeip shows it.
         Backing::File { hart, file } if hart == port.here() => {
-            // Registers of the hart's take less long than a message.
+            // Registers of the own hart are faster than a message.
             file::add_pending(&port.select(file), pending & !1);
         }
         Backing::File { hart, file } => {
@@ -186,7 +185,7 @@ fn add(port: &impl Port, vcpu: VcpuNumber, life: Option<ResetEpoch>, pending: u6
     }
 }
 
-/// The identities whose bits are set, the lowest first. Bit 0 is none's.
+/// The identities whose bits are set, the lowest first. Bit 0 stands for none.
 fn identities(pending: u64) -> impl Iterator<Item = Identity> {
     let mut left = pending & !1;
     core::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The name of a guest interrupt file of a hart.
+//! Number of a guest interrupt file of a hart.
 
 /// The number of a guest interrupt file of a hart: 1 to 63, as in `hstatus.VGEIN` and as the bits of `hgeip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -8,7 +8,7 @@ impl GuestFile {
     /// The largest number of guest files of a hart (GEILEN on RV64).
     pub const MAX_NUMBER: u8 = 63;
 
-    /// The file with this number, where a hart can have such.
+    /// File with this number, if a hart can have it.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
         if number >= 1 && number <= Self::MAX_NUMBER {

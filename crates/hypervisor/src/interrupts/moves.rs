@@ -1,4 +1,4 @@
-//! A vCPU comes to a hart, leaves it, and begins a new life: its interrupts move.
+//! Moves of a vCPU's interrupts: when it comes to a hart, leaves it, and is reset.
 
 use scheduler::VcpuNumber;
 
@@ -28,14 +28,14 @@ pub fn attach(port: &impl Port, vcpu: VcpuNumber) -> Option<GuestFile> {
     Some(file)
 }
 
-/// The vCPU's file is elsewhere, or in memory: it gets one here if there is one.
+/// Gives a file of this hart, if one is free, to a vCPU whose interrupts are elsewhere or in memory.
 #[inline(never)]
 fn move_here(port: &impl Port, vcpu: VcpuNumber) -> Option<GuestFile> {
     let here = port.here();
     let (files, kept) = (port.files(here)?, port.interrupts(vcpu)?);
     let life = kept.lock().life;
     let taken = files.take(vcpu, life).or_else(|| {
-        // No lock is held meanwhile. Nobody else attaches this vCPU, and while it is about to run nobody resets it.
+        // No lock is held meanwhile. No other hart attaches this vCPU, and a vCPU that is about to run is not reset.
         serve_for_a_file(port);
         files.take(vcpu, life)
     });
@@ -108,7 +108,7 @@ pub enum Departure {
     Waits { watched: bool },
 }
 
-/// Notes what only this hart can read, when `vcpu` has left it.
+/// Saves the state that only this hart can read, when `vcpu` has left it.
 #[inline]
 pub fn detach(port: &impl Port, vcpu: VcpuNumber, departure: Departure) {
     let here = port.here();
@@ -122,8 +122,8 @@ pub fn detach(port: &impl Port, vcpu: VcpuNumber, departure: Departure) {
     {
         let registers = port.select(file);
         let mut state = file::settings(&registers);
-        // What is pending goes along, so that the guest sees it wherever it runs next. What could wake a vCPU that
-        // waits stays where hgeip shows it.
+        // Pending interrupts go along, so that the guest sees them wherever it runs next. Those of a waiting vCPU
+        // stay where hgeip shows them.
         let leaving = match departure {
             Departure::Ready => u64::MAX,
             Departure::Waits { .. } => !state.enabled,
@@ -139,7 +139,7 @@ pub fn detach(port: &impl Port, vcpu: VcpuNumber, departure: Departure) {
     }
 }
 
-/// Takes the vCPU's file away and forgets its interrupts: its VM starts anew, or has stopped. No vCPU of the VM may be
+/// Takes the vCPU's file away and clears its interrupts: its VM restarts, or has stopped. No vCPU of the VM may be
 /// running, and no device of it may send.
 pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
     let Some(kept) = port.interrupts(vcpu) else {
@@ -154,7 +154,7 @@ pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
     if former != Backing::Memory {
         hand_over(port, vcpu, &mut interrupts, former);
     }
-    // A forwarder of a life so long ago that the number comes again has been freed.
+    // A forwarder of an epoch so long ago that the number comes again has been freed.
     interrupts.life = ResetEpoch(interrupts.life.0.wrapping_add(1));
 }
 

@@ -9,7 +9,7 @@ use scheduler::{HartId, HartSet, VcpuNumber};
 
 use super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Route};
 
-/// A register of an interrupt file, behind `vsiselect` (AIA, "Indirectly accessed interrupt-file registers").
+/// Register of an interrupt file, selected by `vsiselect` (AIA, "Indirectly accessed interrupt-file registers").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Register {
     /// `eidelivery`.
@@ -27,7 +27,7 @@ pub enum Register {
 pub struct Array(pub(super) u8);
 
 impl Array {
-    /// The identities that guests are told of.
+    /// Identities that guests know.
     pub const FIRST: Self = Self(0);
 
     /// The arrays after the first of a file with the identities 1 to `last` (at most 2047).
@@ -66,11 +66,11 @@ pub trait Registers {
 pub enum Sign {
     /// The interrupt interrupted the hypervisor.
     Interrupt,
-    /// The hart looked into its files.
+    /// The hart polled its files.
     Polled,
 }
 
-/// One hart's way to its guest files and to everybody else.
+/// Access of one hart to its guest files, to other harts and to vCPUs.
 pub trait Port {
     /// The registers of a file of this hart.
     type Registers<'a>: Registers
@@ -93,7 +93,7 @@ pub trait Port {
 
     /// Changes the page of the vCPU's file in its VM's G-stage table. Returns the table's new generation.
     fn map_page(&self, vcpu: VcpuNumber, to: Backing) -> Generation;
-    /// Makes a source of the board send to `to`. On return the board's APLIC sends nothing to where it sent before.
+    /// Makes a source of the board send to `to`. On return the board's APLIC sends nothing to the former place.
     fn send_source(&self, route: Route, vcpu: VcpuNumber, to: Backing);
     /// Switches a source of the board off.
     fn silence_source(&self, route: Route);
@@ -103,22 +103,22 @@ pub trait Port {
 
     /// Sends a message to a guest file. On return no other hart can see a later store of this one before the message.
     fn send(&self, hart: HartId, file: GuestFile, identity: Identity);
-    /// Makes a hart look at its files: it calls [`serve`](super::serve) soon, and renews its translations.
+    /// Makes a hart call [`serve`](super::serve) soon, and renew its translations.
     fn kick(&self, hart: HartId);
-    /// An interrupt in memory has come for the vCPU, which must see it.
+    /// Makes the vCPU see an interrupt in memory.
     fn notify(&self, vcpu: VcpuNumber);
-    /// An interrupt in its file, on this hart, has come for the vCPU, which waits.
+    /// Wakes a waiting vCPU for an interrupt in its file on this hart.
     fn wake(&self, vcpu: VcpuNumber, sign: Sign);
     /// Makes the board's APLIC send a message to this hart, which arrives after all that it has sent here before (AIA,
     /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. Returns false if that is impossible.
     fn synchronise(&self) -> bool;
 
-    /// The vCPU's file on `hart` forwards from now on, and has not been looked into.
+    /// Notes that the vCPU's file on `hart` forwards from now on, and was not opened yet.
     fn note_left(&self, _vcpu: VcpuNumber, _hart: HartId) {}
     /// Marks the beginning of the work on a forwarder.
     fn begin_forwarding(&self) {}
-    /// Messages were taken out of a forwarder, and are in this hart's hands alone.
-    fn in_hand(&self) {}
+    /// Marks a point at which messages were taken out of a forwarder and not delivered yet.
+    fn between_accesses(&self) {}
     /// Marks the end of the work on a forwarder of the vCPU, and the number of messages forwarded: the time is charged to the
     /// vCPU's VM.
     fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32);

@@ -1,4 +1,4 @@
-//! The files that a vCPU has left behind on other harts, and that may still hold messages to it.
+//! Files that a vCPU has left on other harts, and that may still hold messages to it.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,30 +6,30 @@ use scheduler::{HartId, HartSet, VcpuNumber};
 
 use super::HartFiles;
 
-/// The harts on which a vCPU left a file, until it was seen that they have looked into it.
+/// Harts on which a vCPU has left a file that was not opened yet.
 ///
-/// Every WFI of a guest asks for messages on their way. Only the few harts that the vCPU has left are asked, so that the answer costs
+/// Every WFI of a guest checks for messages on their way. Only the few harts that the vCPU has left are read, so that the check costs
 /// as little on a large computer as on a small one.
 #[derive(Debug, Default)]
 pub struct StaleFiles(AtomicU64);
 
 impl StaleFiles {
-    /// The vCPU has left a file on `hart`. Called by the hart that is about to run it, or while its VM does not run.
+    /// Notes that the vCPU has left a file on `hart`. Called by the hart that is about to run the vCPU, or while its VM does not run.
     pub fn note(&self, hart: HartId) {
         self.0
             .fetch_or(HartSet::only(hart).bits(), Ordering::Relaxed);
     }
 
-    /// Returns true while messages to `vcpu` may lie in a stale file, which the file's hart has not opened yet. That hart has been
-    /// told, so that this ends soon. A vCPU that waited now, and was given another hart for what comes then, would leave the
-    /// message behind again. Asked by the hart that runs the vCPU.
+    /// Returns true while messages to `vcpu` may lie in a stale file, which the file's hart has not opened yet. That hart was
+    /// kicked, so that this ends soon. A vCPU that blocks now, and is dispatched on another hart for that message, would strand
+    /// it again. Called by the hart that runs the vCPU.
     #[inline]
     pub fn is_arriving<'a>(
         &self,
         vcpu: VcpuNumber,
         files: impl Fn(HartId) -> &'a HartFiles,
     ) -> bool {
-        // The scheduler's lock, by which the vCPU has come to its hart, orders this behind what other harts have noted.
+        // The scheduler's lock, by which the vCPU has come to its hart, orders this after the notes of other harts.
         let left = HartSet::from_bits(self.0.load(Ordering::Relaxed));
         !left.is_empty() && self.find_unopened(vcpu, left, files)
     }
@@ -46,7 +46,7 @@ impl StaleFiles {
             if files(hart).has_unopened(vcpu) {
                 return true;
             }
-            // A file that was looked into stays so until the vCPU has come back and left again.
+            // An opened file stays open until the vCPU has come back and left again.
             self.0
                 .fetch_and(!HartSet::only(hart).bits(), Ordering::Relaxed);
         }

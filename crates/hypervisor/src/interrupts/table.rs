@@ -1,7 +1,7 @@
 //! Owners of a hart's guest interrupt files.
 //!
 //! A file cannot move with its vCPU. When a vCPU is dispatched on another hart it gets a file there; the old one stays
-//! as a *forwarder* while siblings or devices may still send to it, and what arrives in it is sent on.
+//! as a *forwarder* while siblings or devices may still send to it, and forwards arriving messages.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use super::{Generation, ResetEpoch};
 /// State of the messages that the board's APLIC has sent to a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InFlight {
-    /// No source of the board has sent to the file, or what it sent has arrived.
+    /// No source of the board has sent to the file, or all its messages have arrived.
     Nothing,
-    /// The next synchronisation will tell.
+    /// Messages may be in flight until the next synchronisation ends.
     Perhaps,
-    /// The synchronisation that is under way will tell.
+    /// Messages may be in flight until the present synchronisation ends.
     UntilSynchronised,
 }
 
-/// A file that its vCPU has left for another place.
+/// File that its vCPU has left for another place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Forwarder {
     /// vCPU whose interrupts arrive here.
     pub vcpu: VcpuNumber,
-    /// The vCPU's life in which it had the file.
+    /// Reset epoch of the vCPU in which it had the file.
     pub life: ResetEpoch,
     /// A hart that uses no translation from before this generation of the VM's table cannot send here.
     pub generation: Generation,
@@ -37,7 +37,7 @@ pub struct Forwarder {
     pub in_flight: InFlight,
     /// Number of times at which messages were forwarded.
     pub forwards: u8,
-    /// Set once the harts that may still send here were told to renew their translations.
+    /// Set once the harts that may still send here were kicked to renew their translations.
     pub notified: bool,
 }
 
@@ -53,7 +53,7 @@ pub enum Owner {
     Forwarder(Forwarder),
 }
 
-/// A file that a vCPU has been given.
+/// File that a vCPU was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub file: GuestFile,
@@ -68,7 +68,7 @@ pub struct FileTable {
     owners: Vec<Owner>,
     /// The files that forward, a bit each.
     forwarders: u64,
-    /// A synchronisation with the board's APLIC is under way.
+    /// Set while a synchronisation with the board's APLIC is under way.
     synchronising: bool,
 }
 
@@ -84,7 +84,7 @@ impl FileTable {
         }
     }
 
-    /// The files that there are, with their owners.
+    /// All files with their owners.
     pub fn iter(&self) -> impl Iterator<Item = (GuestFile, Owner)> {
         let files = (1..=GuestFile::MAX_NUMBER).filter_map(GuestFile::new);
         files.zip(self.owners.iter().copied())
@@ -119,7 +119,7 @@ impl FileTable {
             .filter_map(|file| self.forwarder(file).map(|forwarder| (file, forwarder)))
     }
 
-    /// Gives `vcpu` the forwarder that it left here in this life, or a free file.
+    /// Gives `vcpu` the forwarder that it left here in this epoch, or a free file.
     fn take(&mut self, vcpu: VcpuNumber, life: ResetEpoch) -> Option<Taken> {
         let own = self
             .forwarders()
@@ -241,12 +241,12 @@ impl HartFiles {
         self.table.lock().forwarder(file)
     }
 
-    /// Notes what has changed of a forwarder. Only its own hart does so, and only its own hart ends it.
+    /// Replaces the state of a forwarder. Only the file's own hart changes or ends it.
     pub(super) fn update(&self, file: GuestFile, forwarder: Forwarder) {
         self.change(|table| table.set(file, Owner::Forwarder(forwarder)));
     }
 
-    /// Begins a synchronisation for every forwarder that wants one, unless one is under way. True where the APLIC is
+    /// Begins a synchronisation for every forwarder that needs one, unless one is under way. Returns true if the APLIC is
     /// to be asked.
     pub(super) fn begin_synchronisation(&self) -> bool {
         self.change(|table| {
@@ -258,7 +258,7 @@ impl HartFiles {
         })
     }
 
-    /// The synchronisation that was under way has ended.
+    /// Ends the present synchronisation.
     pub(super) fn end_synchronisation(&self) {
         self.change(|table| {
             table.synchronising = false;
@@ -277,7 +277,7 @@ impl HartFiles {
 }
 
 impl FileTable {
-    /// Turns one state of the messages in flight into another, in all forwarders. True where there was one.
+    /// Turns one state of the messages in flight into another, in all forwarders. Returns true if there was one.
     fn turn_in_flight(&mut self, from: InFlight, to: InFlight) -> bool {
         let mut found = false;
         for owner in &mut self.owners {

@@ -21,7 +21,7 @@ pub enum Backing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u64);
 
-/// One life of a vCPU, from one reset of its interrupts to the next. What was sent to an earlier life is dropped.
+/// Number of resets of a vCPU's interrupts. A message that was sent in an earlier epoch is dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResetEpoch(pub u32);
 
@@ -38,16 +38,16 @@ pub struct Route {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Interrupts {
     pub(super) backing: Backing,
-    /// With backing in memory the whole state; else the settings, and what was pending, as the vCPU last left a hart.
+    /// With backing in memory the whole state; otherwise the settings and pending bits of the vCPU's last departure.
     pub(super) state: State,
     pub(super) routes: Vec<Route>,
     pub(super) life: ResetEpoch,
-    /// The board's APLIC may have sent to the file that is the backing.
+    /// Set if the board's APLIC may have sent to the present file.
     pub(super) fed_by_sources: bool,
 }
 
 impl Interrupts {
-    /// Interrupts of a vCPU whose VM has so many of the board's sources. No guest routes more, so that routing allocates nothing.
+    /// Interrupts with room for the routes of so many sources. No guest has more, so that routing allocates nothing.
     #[must_use]
     pub fn with_room(sources: usize) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Interrupts {
         self.backing
     }
 
-    /// The file of `hart` that they are kept in, if they are.
+    /// File of `hart` that holds the interrupts, if one does.
     #[must_use]
     pub fn file_on(&self, hart: HartId) -> Option<GuestFile> {
         match self.backing {
@@ -77,7 +77,7 @@ impl Interrupts {
         self.backing == Backing::Memory && InterruptFile::restore(self.state).interrupt()
     }
 
-    /// Lets `access` read and change the file, where it is in memory.
+    /// Passes the file to `access`, if it is in memory.
     pub fn with_memory_file<T>(
         &mut self,
         access: impl FnOnce(&mut InterruptFile) -> T,
@@ -100,15 +100,14 @@ impl Interrupts {
             .find(|route| route.source == source)
     }
 
-    /// Notes that a source sends to this vCPU from now on; the caller makes the board's APLIC do so, under the lock of
-    /// this.
+    /// Adds a route to this vCPU. The caller makes the board's APLIC follow, under the same lock.
     pub fn add_route(&mut self, route: Route) {
         self.remove_route(route.source);
         self.routes.push(route);
         self.fed_by_sources |= self.backing != Backing::Memory;
     }
 
-    /// Notes that a source sends to this vCPU no more.
+    /// Removes the route of a source to this vCPU.
     pub fn remove_route(&mut self, source: u32) {
         self.routes.retain(|route| route.source != source);
     }

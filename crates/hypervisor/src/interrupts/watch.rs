@@ -4,7 +4,7 @@ use scheduler::VcpuNumber;
 
 use super::{GuestFile, Owner, Port};
 
-/// Watches the file that `vcpu`, which waits on this hart, has here. The file's bit; none where its interrupts are elsewhere.
+/// Watches the file that `vcpu`, which waits on this hart, has here. Returns the file's bit; 0 if its interrupts are elsewhere.
 #[must_use]
 pub fn watch_waiter(port: &impl Port, vcpu: VcpuNumber) -> u64 {
     let Some(kept) = port.interrupts(vcpu) else {
@@ -17,7 +17,7 @@ pub fn watch_waiter(port: &impl Port, vcpu: VcpuNumber) -> u64 {
     file.bit()
 }
 
-/// Watches these files no more, but for those that have become forwarders since.
+/// Ends the watch of these files, except of those that have become forwarders since.
 pub fn unwatch_files(port: &impl Port, watched: u64) {
     let Some(files) = port.files(port.here()) else {
         return;

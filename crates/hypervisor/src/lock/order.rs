@@ -10,7 +10,7 @@ mod held;
 
 /// The places, first to last.
 pub mod place {
-    pub const REGISTERS: u8 = 0;
+    pub const VCPU_STATE: u8 = 0;
     pub const LOADING: u8 = 1;
     pub const TRAPPED_DEVICES: u8 = 2;
     pub const RECLAIM: u8 = 3;

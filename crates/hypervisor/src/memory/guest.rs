@@ -131,7 +131,7 @@ pub trait Pages: Send + Sync {
     fn mapped(&self) -> &[Piece];
 
     /// Tests whether a page is mapped on its first touch.
-    fn come_on_touch(&self) -> bool {
+    fn are_demand_paged(&self) -> bool {
         false
     }
 
@@ -190,7 +190,7 @@ pub struct GuestMemory {
     region: GuestRegion,
     /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
     whole: Option<Piece>,
-    /// Copy of [`Pages::come_on_touch`], for each fault.
+    /// Copy of [`Pages::are_demand_paged`], for each fault.
     on_touch: bool,
     pages: Box<dyn Pages>,
 }
@@ -244,7 +244,7 @@ impl GuestMemory {
         Self {
             region,
             whole: None,
-            on_touch: pages.come_on_touch(),
+            on_touch: pages.are_demand_paged(),
             pages,
         }
     }
@@ -252,7 +252,7 @@ impl GuestMemory {
     /// Tests whether pages are mapped zeroed on their first touch, rather than from the start.
     #[inline]
     #[must_use]
-    pub const fn comes_on_touch(&self) -> bool {
+    pub const fn is_demand_paged(&self) -> bool {
         self.on_touch
     }
 

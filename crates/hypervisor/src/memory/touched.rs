@@ -116,7 +116,7 @@ impl<S: PageStore> Pages for TouchedPages<S> {
         &[]
     }
 
-    fn come_on_touch(&self) -> bool {
+    fn are_demand_paged(&self) -> bool {
         true
     }
 

@@ -1,4 +1,4 @@
-//! The first thing that a vCPU does on a hart where its VM's life decides it: it starts, loads its VM, resumes, waits on or leaves.
+//! Beginning of a vCPU on a hart by its VM's life cycle: it starts, loads its VM, resumes, waits on or leaves.
 
 use core::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ use crate::vm::accounts::CpuTime;
 use crate::vm::lifecycle::life::Begin;
 use crate::vm::vcpu::{Vcpu, VcpuState};
 
-/// Asks the life of `vm` about `vcpu`, which was dispatched at `began` for `slice`. Returns why the vCPU leaves; `None` where it enters
+/// Asks the life cycle of `vm` about `vcpu`, which was dispatched at `began` for `slice`. Returns why the vCPU leaves; `None` if it enters
 /// its guest.
 #[cold]
 #[inline(never)]
@@ -26,24 +26,24 @@ pub fn begin(
     hart: &Hart,
     vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     (began, slice): (Ticks, Option<Ticks>),
     cpu_time: CpuTime<'_>,
 ) -> Option<Leave> {
     if lifecycle::is_suspended(vm, vcpu)
-        && !resumes(system, hart, vmids, (vm, vcpu), registers, cpu_time)
+        && !resumes(system, hart, vmids, (vm, vcpu), state, cpu_time)
     {
         return Some(Leave::SelfWait);
     }
     match lifecycle::dispatched(system, vm, vcpu) {
         Begin::GoOn => None,
-        // Nothing of its former life counts, so that its cached translations are dropped too.
+        // State of an earlier run does not count, so cached translations are dropped too.
         Begin::At { address, opaque } => {
-            start(vcpu, registers, address, opaque);
+            start(vcpu, state, address, opaque);
             None
         }
         Begin::Load(run) => {
-            // It may have waited for this on another hart.
+            // The wait for this may have begun on another hart.
             system.end_every_wait(vcpu);
             Some(loading::load(
                 system,
@@ -66,39 +66,39 @@ pub fn begin(
     }
 }
 
-/// The vCPU starts at `address` with `opaque`, as after power-on.
-fn start(vcpu: &Vcpu, registers: &mut VcpuState, address: u64, opaque: u64) {
-    let mut shadow = registers.shadow.take();
+/// Starts the vCPU at `address` with `opaque`, as after power-on.
+fn start(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
+    let mut shadow = state.shadow.take();
     if let Some(shadow) = &mut shadow {
         shadow.begin_anew();
     }
-    *registers = VcpuState {
+    *state = VcpuState {
         shadow,
         ..VcpuState::starting_at(address, u64::from(vcpu.index), opaque)
     };
     vcpu.word.lock().take();
 }
 
-/// Tests whether a suspended vCPU (SBI HSM) has a pending interrupt that it has enabled. Else the wake-up was for an earlier wait, or for an
+/// Tests whether a suspended vCPU (SBI HSM) has a pending interrupt that it has enabled. Otherwise the wake-up was for an earlier wait, or for an
 /// interrupt that it has not enabled, and it waits on.
 fn resumes(
     system: &Hypervisor,
     hart: &Hart,
     vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     cpu_time: CpuTime<'_>,
 ) -> bool {
     hart.switch_cost.rest();
-    let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), registers, cpu_time);
+    let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), state, cpu_time);
     let requests = vcpu.take_requests();
-    carry_out_requests(system, hart, (vm, vcpu), registers, requests);
-    registers.counters.note_overflows(&mut HartCounters);
+    carry_out_requests(system, hart, (vm, vcpu), state, requests);
+    state.counters.note_overflows(&mut HartCounters);
     let resumes = has_enabled_interrupt(file);
-    switch::unload(system, hart, vcpu, registers, !resumes);
+    switch::unload(system, hart, vcpu, state, !resumes);
     if !resumes {
         vcpu.deadline
-            .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
+            .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);
     }
     resumes

@@ -24,12 +24,12 @@ const CLAIMS: usize = 64;
 pub struct HandledInterrupts {
     /// Cause that they are counted under.
     pub cause: ExitCause,
-    /// Set if all interrupts were of devices that the hypervisor serves. They were delivered to their guests, and who has this hart and for how
-    /// long is as it was: a vCPU that was woken has its hart asked, this one or another.
+    /// Set if all interrupts were of devices that the hypervisor serves. They were delivered to their guests; the hart's vCPU and its
+    /// slice have not changed, because a woken vCPU makes a hart ask the scheduler.
     pub devices_alone: bool,
 }
 
-/// Handles the interrupts of this hart. Unless they were devices' alone, the hart asks the scheduler next, and what follows sets
+/// Handles the interrupts of this hart. Unless all of them were devices', the hart asks the scheduler next, which sets
 /// its timer anew.
 pub fn handle_host_interrupts(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
     let pending = csr::read::<{ number::SIP }>();
@@ -47,7 +47,7 @@ pub fn handle_host_interrupts(system: &Hypervisor, hart: &Hart) -> HandledInterr
         devices_alone &= handled.devices_alone && cause == ExitCause::HostExternal;
     }
     if pending & csr::interrupt::LCOFI != 0 {
-        // No guest's: those are noted where they are taken, and before their counters leave the hart.
+        // The overflow is no guest's: a guest's is noted at its exit, and before its counters leave the hart.
         hart_counters::acknowledge();
     }
     if pending & csr::interrupt::STI != 0 {
@@ -62,7 +62,7 @@ pub fn handle_host_interrupts(system: &Hypervisor, hart: &Hart) -> HandledInterr
 /// Interrupts of the hart's own by which devices are served.
 const DEVICES: u64 = csr::interrupt::SEI | csr::interrupt::STI;
 
-/// Handles the hart's timer. True where nothing but devices was due.
+/// Handles the hart's timer. Returns true if only polls of devices were due.
 #[inline(never)]
 fn handle_timer(system: &Hypervisor, hart: &Hart) -> bool {
     let served = sharing::serve_due(system, hart, hart::time());
@@ -96,7 +96,7 @@ fn handle_messages(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
     handled
 }
 
-/// Handles the guest files that interrupt this hart. What a hart does seldom stays out of line, so that a device's interrupt finds
+/// Handles the guest files that interrupt this hart. Rare work stays out of line, so that a device's interrupt finds
 /// registers free.
 #[inline(never)]
 fn handle_files(system: &Hypervisor, hart: &Hart) {
@@ -128,7 +128,7 @@ fn handle_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<Exi
     }
 }
 
-/// Wakes the vCPUs that wait here and whose deadline has come.
+/// Wakes the vCPUs that wait here and whose deadline has passed.
 #[inline(never)]
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();

@@ -25,7 +25,7 @@ use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::vcpu::{Vcpu, VcpuState};
 
-/// A vCPU that has begun to wait for its own interrupts, on its hart.
+/// vCPU that has begun to wait for its own interrupts, on its hart.
 #[derive(Debug)]
 pub struct InPlace<'a> {
     pub system: &'a Hypervisor,
@@ -55,7 +55,7 @@ pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
 impl InPlace<'_> {
     /// Waits on the hart if the scheduler allows it. Returns the reason if the vCPU has to leave.
     #[inline(never)]
-    pub fn wait(self, registers: &mut VcpuState) -> Option<Leave> {
+    pub fn wait(self, state: &mut VcpuState) -> Option<Leave> {
         let Self {
             system, hart, vm, ..
         } = self;
@@ -78,9 +78,9 @@ impl InPlace<'_> {
         };
         if system.count() > 1 && hart.take_must_reschedule() {
             // A vCPU was migrated here from another group.
-            return terms::reconsider(system, hart, self.began, registers);
+            return terms::reconsider(system, hart, self.began, state);
         }
-        // The guest uses no translation while it waits: a change of its tables need not wait for it.
+        // The guest uses no translation while it waits, so a change of its tables need not wait for this hart.
         hart.running.clear();
         let found = self.stall(files);
         hart.accounts.charge_idle();
@@ -88,17 +88,17 @@ impl InPlace<'_> {
         let interrupted = csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
-            registers.counters.note_overflows(&mut HartCounters);
+            state.counters.note_overflows(&mut HartCounters);
             handle_host_interrupts(system, hart);
             monitor::publish(system, hart);
         }
         let asked = hart.take_must_reschedule();
         let leaves = if interrupted || asked {
-            terms::reconsider(system, hart, self.began, registers)
+            terms::reconsider(system, hart, self.began, state)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
             Some(Leave::SelfWait)
         } else {
-            self.go_on(registers)
+            self.go_on(state)
         };
         hart.accounts.of(vm.id).charge_scheduling();
         // The periodic test of files covers vCPUs that have left.
@@ -152,7 +152,7 @@ impl InPlace<'_> {
         }
     }
 
-    /// Sends the vCPUs of `others` whose files are in `found` to idle harts. False if there are too few of these.
+    /// Sends the vCPUs of `others` whose files are in `found` to idle harts. Returns false if there are too few idle harts.
     fn spread(&self, others: VcpuSet, found: u64) -> bool {
         // Without an idle hart the scheduler need not be asked.
         if !self.system.others_rest(self.hart) {
@@ -175,13 +175,13 @@ impl InPlace<'_> {
         })
     }
 
-    fn go_on(&self, registers: &mut VcpuState) -> Option<Leave> {
+    fn go_on(&self, state: &mut VcpuState) -> Option<Leave> {
         let ran = now() - self.began;
         let decision: Continue = self.system.with_hart(self.hart.index, |group| {
             group
                 .scheduler_mut()
                 .end_wait_in_place(self.hart.index, ran)
         });
-        terms::follow(self.system, self.hart, decision, registers)
+        terms::follow(self.system, self.hart, decision, state)
     }
 }

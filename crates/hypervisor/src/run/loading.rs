@@ -18,8 +18,8 @@ use crate::vm::accounts::CpuTime;
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::Progress;
 
-/// Loads `vm` until that is done, or the scheduler wants the hart back. Says why the vCPU leaves. What it takes is the VM's
-/// own time. It is no dispatch of a guest, and not counted as one.
+/// Loads `vm` until it is loaded, or the scheduler wants the hart back. Returns why the vCPU leaves. The time is the VM's
+/// own, and does not count as a dispatch of a guest.
 #[cold]
 #[inline(never)]
 pub fn load(
@@ -30,7 +30,7 @@ pub fn load(
     (began, slice): (Ticks, Option<Ticks>),
     cpu_time: CpuTime<'_>,
 ) -> Leave {
-    // What follows is no part of a change from one guest to another.
+    // The time of loading is no part of a context switch.
     hart.switch_cost.rest();
     set_slice(system, hart, began, slice);
     cpu_time.charge_scheduling();

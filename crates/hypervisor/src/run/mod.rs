@@ -52,19 +52,19 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     // Not on the stack, for the same reason as in `begin_life`.
     let tags = system.board.translation.tags();
     let mut vmids = heap::permit(|| Box::new(VmidTable::new(system.purging, tags)));
-    // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
+    // The vCPU that had the hart last, and since when. The scheduler ignores the manner of leaving if it was told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
-    // Whom the hart watches while it has nothing to do, or hears of while it runs another vCPU.
+    // vCPUs whose interrupt files this hart tests while it is idle, or watches while it runs another vCPU.
     let mut watched = NumberSet::EMPTY;
     let mut watches;
     loop {
         let mut probe = Tests { system, hart };
         let (now, stopped, decision, poll, (flow, again), displaced) = {
-            // All under one lock: it is what all harts meet at.
+            // Under one lock at once, because all harts contend for it.
             let mut group = system.scheduler.lock_of(hart.index);
             let now = now();
-            // One stay ends when the next one begins, so that no time between them is nobody's.
+            // A stay ends when the next one begins, so that all time is charged.
             left.ran = last.map_or(Ticks::ZERO, |(_, began)| now - began);
             let places = (system.scheduler.places(), system.load_bits());
             let (stopped, decision) =
@@ -88,7 +88,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             }
             costs::spend(system.costs.of_pass(&decision));
             let flow = match decision {
-                // Somebody who waits here may come in less time than somebody is brought from elsewhere.
+                // A local waiter may be ready before a migration ends.
                 Dispatch::Idle { .. } => {
                     let longest = hart.switch_cost.round_trip();
                     system
@@ -111,7 +111,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             if stopped {
                 lifecycle::vcpu_left(system, system.vm(vcpu.vm));
             }
-            // It has been put away, and another one was looked for, because it gave the hart away.
+            // The vCPU was saved and another one searched because it gave the hart away.
             hart.accounts.of(vcpu.vm).charge_scheduling();
         }
         match decision {
@@ -147,7 +147,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     }
 }
 
-/// On what terms a vCPU has been given the hart.
+/// Terms of a vCPU's stay on the hart.
 struct Terms {
     /// Beginning of the stay.
     began: Ticks,
@@ -159,17 +159,17 @@ struct Terms {
     poll: Option<PollReason>,
 }
 
-/// WalkSettings in which an idle hart waits.
+/// Manner in which an idle hart waits.
 enum Rest<'a> {
     /// Wait for an interrupt.
     Asleep,
     /// Wait for an interrupt while testing for events of these vCPUs.
     Testing(&'a NumberSet),
-    /// In a loop, for an interrupt or for a word of its own that says that something has happened.
+    /// Poll for an interrupt, or for the hart's own word that another hart sets.
     Active,
 }
 
-/// Waits for an interrupt, for the time at which the hart looks again, or what else ends the wait, and attends to it.
+/// Waits until an interrupt, the next poll or another event ends the wait, and handles it.
 #[inline(never)]
 fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) {
     hart.switch_cost.rest();
@@ -191,7 +191,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) 
     monitor::publish(system, hart);
 }
 
-/// Runs a vCPU until it leaves this hart, and says how it has. The scheduler is still to be told.
+/// Runs a vCPU until it leaves this hart, and returns how it left. The caller tells the scheduler.
 #[inline(always)]
 fn run_vcpu(
     system: &Hypervisor,
@@ -201,37 +201,36 @@ fn run_vcpu(
 ) -> Left<VcpuNumber> {
     let vm = system.vm(vcpu.vm);
     let cpu_time = hart.accounts.of(vm.id);
-    let mut registers = vcpu.registers.lock();
-    system.end_wait(vcpu, registers.cached.last_hart());
+    let mut state = vcpu.state.lock();
+    system.end_wait(vcpu, state.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     if lifecycle::has_dispatch_check(vcpu) {
         let since = (terms.began, terms.slice);
         let at = (vm, vcpu);
-        if let Some(reason) = begin(system, hart, vmids, at, &mut registers, since, cpu_time) {
+        if let Some(reason) = begin(system, hart, vmids, at, &mut state, since, cpu_time) {
             return left_without_guest(reason);
         }
     }
-    let last = registers.cached.last_hart();
+    let last = state.cached.last_hart();
     if last.is_some_and(|last| last != hart.index) {
         cpu_time.count(Event::Migration);
     }
-    let (file, generation) =
-        switch::load(system, hart, vmids, (vm, vcpu), &mut registers, cpu_time);
+    let (file, generation) = switch::load(system, hart, vmids, (vm, vcpu), &mut state, cpu_time);
     if file == 0 {
         cpu_time.count(Event::MemoryResidentFile);
     }
-    if core::mem::take(&mut registers.waits_for_word)
+    if core::mem::take(&mut state.waits_for_word)
         && let Some(word) = vcpu.word.lock().take()
     {
-        end_spin(cpu_time, vcpu, &mut registers, word, file);
+        end_spin(cpu_time, vcpu, &mut state, word, file);
     }
-    registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
-    registers.pauses = vm.pauses.begin();
-    terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
+    state.context.hstatus = terms::hstatus(state.context.hstatus, file, terms.trap_waits);
+    state.pauses = vm.pauses.begin();
+    terms::set_pause_loops(hart, state.pauses, terms.trap_waits);
     let ready = now();
     hart.switch_cost.enter(ready);
     if let Some(reason) = terms.poll {
-        let reason = reason.with_last(registers.spins_undetected);
+        let reason = reason.with_last(state.spins_undetected);
         hart.poll_timer
             .start(ready.get(), hart.switch_cost.mean().get(), reason);
     }
@@ -245,61 +244,61 @@ fn run_vcpu(
         hart,
         vm,
         vcpu,
-        registers: &mut registers,
+        state: &mut state,
         cpu_time,
     };
     let reason = stay(exit, terms.began, generation, vmids);
     hart.poll_timer.stop();
 
-    let supervisor = !registers.context.in_user_mode();
+    let supervisor = !state.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
-    // A vCPU that waits for a word is woken by an interrupt too, if it could take one.
+    // An interrupt wakes a vCPU that waits for a word too, if the vCPU could take it.
     let waits = match reason {
         Leave::SelfWait => true,
         Leave::SpinOnWord | Leave::SpinForTurn => open,
         _ => false,
     };
-    switch::unload(system, hart, vcpu, &mut registers, waits);
+    switch::unload(system, hart, vcpu, &mut state, waits);
     if waits {
         vcpu.deadline
-            .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
+            .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);
     }
     let left = Left {
         cause: reason,
-        // It is known when the next stay begins.
+        // The next stay begins at a known time.
         ran: Ticks::ZERO,
         in_supervisor: supervisor,
         interrupts_enabled: open,
-        holder: registers.holder.take(),
-        exits: registers.spinning.exits(),
+        holder: state.holder.take(),
+        exits: state.spinning.exits(),
         round_trip: hart.switch_cost.round_trip(),
     };
-    drop(registers);
+    drop(state);
     hart.switch_cost.leave(now());
     left
 }
 
-/// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(cpu_time: CpuTime<'_>, vcpu: &Vcpu, registers: &mut VcpuState, word: Word, file: u8) {
+/// Ends the spin of a vCPU that had given its hart away to wait for `word`, and is on a hart again.
+fn end_spin(cpu_time: CpuTime<'_>, vcpu: &Vcpu, state: &mut VcpuState, word: Word, file: u8) {
     if word.was_found_over() || word.is_over(|| vcpu.conditions.lock().hold()) {
-        registers.spinning.note_over();
+        state.spinning.note_over();
         return;
     }
-    // An interrupt that it can take is a reason to run.
+    // An interrupt that the vCPU can take is a reason to run.
     let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
-    let deaf = closed && !registers.context.in_user_mode();
+    let deaf = closed && !state.context.in_user_mode();
     if deaf || !has_enabled_interrupt(file) {
         cpu_time.count(Event::FutileDispatch);
     } else {
         cpu_time.count(Event::SpinInterrupted);
-        registers.spinning.note_interrupt();
+        state.spinning.note_interrupt();
     }
 }
 
-/// Enters the guest again and again, until there is a reason to leave.
+/// Enters the guest repeatedly, until there is a reason to leave.
 ///
-/// What the vCPU uses of its VM's table is of this `generation`.
+/// The vCPU uses its VM's table of this `generation`.
 #[inline(always)]
 fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) -> Leave {
     let Exit {
@@ -313,29 +312,23 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
     let mut generation = Some(generation);
     loop {
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(system, hart, (vm, vcpu), vmids, exit.registers));
+            generation = Some(renew_table(system, hart, (vm, vcpu), vmids, exit.state));
         }
         if hart.take_must_reschedule() {
-            if let Some(reason) = reconsider(system, hart, began, exit.registers) {
+            if let Some(reason) = reconsider(system, hart, began, exit.state) {
                 return reason;
             }
-            // The hart may have told itself meanwhile: another group has work, so that waits are to trap here.
+            // The hart may have set its own request: another group has work, so waits must trap here.
             continue;
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(
-                system,
-                hart,
-                (vm, vcpu),
-                exit.registers,
-                vcpu.take_requests(),
-            );
+            carry_out_requests(system, hart, (vm, vcpu), exit.state, vcpu.take_requests());
             continue;
         }
-        exit.registers.counters.enter_guest(&HartCounters);
-        world::enter(&mut exit.registers.context);
+        exit.state.counters.enter_guest(&HartCounters);
+        world::enter(&mut exit.state.context);
         let left_at = accounts::clock();
-        exit.registers.counters.leave_guest(&HartCounters);
+        exit.state.counters.leave_guest(&HartCounters);
         costs::spend(system.costs.mode_change);
         translations::left_guest(system);
         vcpu.leave_guest();
@@ -353,7 +346,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
             Next::Resume => {}
             Next::Reconsider => {
                 monitor::publish(system, hart);
-                // Whoever has had the whole slice leaves, and the scheduler is asked once.
+                // A vCPU that has used its whole slice leaves, and the scheduler is asked once.
                 if slice_is_over(hart) {
                     return Leave::SliceEnd;
                 }
@@ -362,7 +355,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
                 {
                     return reason;
                 }
-                if let Some(reason) = reconsider(system, hart, began, exit.registers) {
+                if let Some(reason) = reconsider(system, hart, began, exit.state) {
                     return reason;
                 }
             }
@@ -375,7 +368,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
                     vcpu,
                     began,
                 };
-                if let Some(reason) = wait.wait(exit.registers) {
+                if let Some(reason) = wait.wait(exit.state) {
                     return reason;
                 }
                 generation = None;
@@ -385,7 +378,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, vmids: &VmidTable) ->
     }
 }
 
-/// A vCPU leaves whose guest has not run.
+/// Departure of a vCPU whose guest has not run.
 fn left_without_guest(reason: Leave) -> Left<VcpuNumber> {
     Left {
         exits: 0,

@@ -1,6 +1,6 @@
 //! Polls of a hart while a vCPU has it: of words that partners wait for, and of the vCPU itself.
 //!
-//! **A vCPU makes room for a partner whose turn has come.** A waiter without a hart gets its turn while the vCPU that released the lock goes on with
+//! **A vCPU yields its hart to a partner whose turn has come.** A waiter without a hart gets its turn while the vCPU that released the lock goes on with
 //! other work. All behind the waiter wait for it, and the vCPU waits too when it comes back to the lock: from then on each turn takes a slice or a
 //! context switch. So a hart that is given to a vCPU while partners wait for words polls these words, and switches to a partner whose turn has come.
 //!
@@ -32,7 +32,7 @@ pub fn poll_reason(scheduler: &mut Scheduler, hart: HartId, has_slice: bool) -> 
     }
 }
 
-/// Polls the words that partners wait for. True if the hart is to switch to one of them.
+/// Polls the words that partners wait for. Returns true if the hart is to switch to a partner.
 fn poll_partners(system: &Hypervisor, hart: &Hart) -> bool {
     let mut partners = NumberSet::EMPTY;
     let mut ready = false;
@@ -83,16 +83,16 @@ pub fn poll(exit: &mut Exit<'_>) -> Option<Leave> {
 
 /// Treats a vCPU that spins without trapping as if it had trapped at its WRS.NTO.
 fn poll_vcpu(exit: &mut Exit<'_>) -> Next {
-    let supervisor = !exit.registers.context.in_user_mode();
+    let supervisor = !exit.state.context.in_user_mode();
     let closed = supervisor && csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
     let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0;
     if !closed || !pending {
-        exit.registers.spins_undetected = false;
+        exit.state.spins_undetected = false;
         return Next::Resume;
     }
-    let found = spin::at_interrupt(exit.vm, exit.registers);
-    exit.registers.spins_undetected = matches!(found, Spin::On(_));
-    if !exit.registers.spins_undetected {
+    let found = spin::at_interrupt(exit.vm, exit.state);
+    exit.state.spins_undetected = matches!(found, Spin::On(_));
+    if !exit.state.spins_undetected {
         return Next::Resume;
     }
     exit.cpu_time.count(Event::SpinDetected);

@@ -58,7 +58,7 @@ impl Probe<VcpuNumber> for Tests<'_> {
     }
 }
 
-/// Polls the word of `vcpu`, which is on this hart, for `max` at most. True if the wait is over.
+/// Polls the word of `vcpu`, which is on this hart, for `max` at most. Returns true if the wait is over.
 pub fn poll_word(hart: &Hart, vcpu: &Vcpu, word: Word, max: Ticks) -> bool {
     let end = hart::time() + max.get();
     let by_reservation = hart.has(Capability::WaitOnReservation);
@@ -78,7 +78,7 @@ const MAX_POLLS: u32 = 512;
 ///
 /// One wait covers work, interrupts and timers, and takes no interrupt: sstatus.SIE is 0, hgeie has the files of the vCPUs that wait here, and
 /// the timer has their earliest deadline. If some wait for words, WRS.STO stalls on the first of these for a short time, and the others are polled
-/// in between; else WFI waits.
+/// in between; otherwise WFI waits.
 pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
     let words = || {
         watch.iter().filter_map(|vcpu| {
@@ -93,7 +93,7 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         watch_file(system, hart, vcpu, true);
     }
     if words().next().is_none() {
-        // The hart asks the scheduler, whatever ended the wait.
+        // The hart asks the scheduler after any end of the wait.
         let _ = rest(system, hart);
     } else {
         for _ in 0..MAX_POLLS {
@@ -118,7 +118,7 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
 const TESTS_A_SECOND: u32 = 20_000;
 
 /// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. If any hart's files can be tested, a pending
-/// interrupt of a vCPU that waits on a busy hart ends the wait too, and the answer is true: paper 002's active wait.
+/// interrupt of a vCPU that waits on a busy hart ends the wait too, and true is returned: paper 002's active wait.
 pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
     if !hart.has(Capability::PendingTest) || system.host_interrupts() {
         wait_for_interrupt();
@@ -137,7 +137,7 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
             break true;
         }
         before = pending;
-        // SAFETY: as in `poll_schedule::PollSchedule`; the deadline is put back before anybody asks what is pending.
+        // SAFETY: as in `poll_schedule::PollSchedule`; the deadline is put back before a pending interrupt is read.
         unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
         wait_for_interrupt();
         // SAFETY: the same.
@@ -155,7 +155,7 @@ pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
         core::hint::spin_loop();
     }
     hart.polls.store(false, Ordering::SeqCst);
-    // A kick would have made the hart do this.
+    // A kick would have had the same effect.
     interrupts::serve(&InterruptPort::new(system, hart));
     interrupt_port::watch_as_wanted(system, hart);
 }

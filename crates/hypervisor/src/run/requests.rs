@@ -14,11 +14,11 @@ pub fn carry_out_requests(
     system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     requests: u32,
 ) {
     if requests & request::FENCE_VIRTUAL != 0 {
-        translations::carry_out_fences(system, hart, (vm, vcpu), registers);
+        translations::carry_out_fences(system, hart, (vm, vcpu), state);
     }
     if requests & request::FENCE_INSTRUCTIONS != 0 {
         fence::instructions();

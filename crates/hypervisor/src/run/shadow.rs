@@ -25,7 +25,7 @@ use crate::vm::vcpu::{Vcpu, VcpuState};
 const PAGE_FAULTS: u64 =
     1 << exception::FETCH_PAGE | 1 << exception::LOAD_PAGE | 1 << exception::STORE_PAGE;
 
-/// A vCPU with shadow tables, on the hart that has it.
+/// vCPU with shadow tables on its hart.
 pub struct OnHart<'a> {
     pub system: &'a Hypervisor,
     pub hart: &'a Hart,
@@ -33,7 +33,7 @@ pub struct OnHart<'a> {
     pub vcpu: &'a Vcpu,
 }
 
-/// WalkSettings in which a vCPU comes to a hart.
+/// Manner in which a vCPU comes to a hart.
 #[derive(Clone, Copy)]
 pub struct Arrival {
     /// The vCPU ran here last.
@@ -46,29 +46,29 @@ pub struct Arrival {
     pub generation: u64,
 }
 
-/// hgatp becomes Bare. vsatp is 0, or leads to shadow tables.
+/// Sets hgatp to Bare. vsatp is 0, or leads to shadow tables.
 fn set_bare() {
     // SAFETY: no guest runs before vsatp names shadow tables or hgatp a G-stage table.
     unsafe { csr::write::<{ number::HGATP }>(0) };
 }
 
-/// hgatp becomes the VM's G-stage table. vsatp is 0.
+/// Sets hgatp to the VM's G-stage table. vsatp is 0.
 fn set_own_stage(shadow: &Shadow) {
     // SAFETY: the table maps only what belongs to the VM.
     unsafe { csr::write::<{ number::HGATP }>(shadow.own_stage) };
 }
 
 impl OnHart<'_> {
-    /// The vCPU comes to the hart, where its other state is loaded next; hgatp is its VM's table, vsatp 0.
+    /// Prepares the tables of a vCPU that comes to the hart; its other state is loaded next. hgatp is its VM's table, vsatp 0.
     #[inline(never)]
-    pub fn arrive(&self, registers: &mut VcpuState, arrival: Arrival) {
-        let Some(shadow) = &mut registers.shadow else {
+    pub fn arrive(&self, state: &mut VcpuState, arrival: Arrival) {
+        let Some(shadow) = &mut state.shadow else {
             return;
         };
         // SAFETY: what is delegated concerns guests alone.
         unsafe { csr::clear::<{ number::HEDELEG }>(PAGE_FAULTS) };
         hart_counters::withhold_interrupts();
-        registers.context.hstatus |= hstatus::VTVM;
+        state.context.hstatus |= hstatus::VTVM;
         shadow.own_stage = self.vm.table_register(arrival.tag);
         set_bare();
         if !arrival.here || !self.has_asids() && !arrival.in_place {
@@ -81,7 +81,7 @@ impl OnHart<'_> {
         } else {
             set_own_stage(shadow);
         }
-        registers.supervisor.vsatp = self.space(shadow);
+        state.supervisor.vsatp = self.space(shadow);
     }
 
     /// Returns true if the hart has an ASID for each address space of each vCPU.
@@ -102,7 +102,7 @@ impl OnHart<'_> {
         shadow.satp >> 60 << 60 | asid << 44 | root.raw() >> 12
     }
 
-    /// hgatp has changed its mode. Where there is one VMID for both modes, what was cached under the other one goes (privileged
+    /// Fences after a change of hgatp's mode. With one VMID for both modes, translations of the other mode are dropped (privileged
     /// architecture, "Hypervisor Memory-Management Fence Instructions").
     fn has_changed_mode(&self) {
         if !self.system.board.translation.tags().are_enough_for(2) {
@@ -111,7 +111,7 @@ impl OnHart<'_> {
         }
     }
 
-    /// Drops whatever the vCPU has left here. hgatp is Bare.
+    /// Drops all translations of the vCPU here. hgatp is Bare.
     fn drop_all(&self, shadow: &Shadow) {
         for space in shadow.tables.numbers() {
             match self.asid(space) {
@@ -121,7 +121,7 @@ impl OnHart<'_> {
         }
     }
 
-    /// Drops what the tables do not say any more. hgatp is Bare.
+    /// Drops translations that the tables lack now. hgatp is Bare.
     fn drop_entries(&self, dropped: Dropped) {
         if !self.has_asids() && !dropped.is_nothing() {
             return fence::guest_virtual_all();
@@ -153,7 +153,7 @@ impl OnHart<'_> {
         unsafe { ShadowFrames::new(self.hart.memory()) }
     }
 
-    /// Carries out on the tables what siblings have asked for. hgatp is Bare.
+    /// Carries out siblings' requests on the tables. hgatp is Bare.
     fn catch_up(&self, shadow: &mut Shadow) {
         let dropped = self.asked(shadow);
         self.drop_entries(dropped);
@@ -181,14 +181,14 @@ impl OnHart<'_> {
         dropped
     }
 
-    /// Carries out on the tables what siblings have asked for; the vCPU is on the hart.
+    /// Carries out siblings' requests on the tables; the vCPU is on the hart.
     #[inline(never)]
     pub fn carry_out_fences(&self, shadow: &mut Shadow) {
         let dropped = self.asked(shadow);
         self.drop_from(shadow, dropped);
     }
 
-    /// The G-stage table has this generation. hgatp is Bare.
+    /// Follows the G-stage table to this generation. hgatp is Bare.
     fn renew(&self, shadow: &mut Shadow, generation: u64) {
         if shadow.generation == generation {
             return;
@@ -203,7 +203,7 @@ impl OnHart<'_> {
         self.drop_entries(dropped);
     }
 
-    /// The G-stage table has this generation, and the vCPU is on the hart: `purge` drops what is cached of the table itself.
+    /// Follows the G-stage table to this generation while the vCPU is on the hart: `purge` drops cached translations of the table itself.
     pub fn renew_with(&self, shadow: &mut Shadow, generation: u64, purge: impl FnOnce()) {
         // SAFETY: vsatp translates for guests alone, and none runs before it has its value again.
         let space = unsafe { csr::swap::<{ number::VSATP }>(0) };
@@ -219,14 +219,14 @@ impl OnHart<'_> {
         }
     }
 
-    /// The guest, which is on the hart, accesses satp.
+    /// Emulates an access of the guest to satp.
     #[inline(never)]
-    pub fn access_address_space(&self, registers: &mut VcpuState, access: CsrAccess) {
+    pub fn access_address_space(&self, state: &mut VcpuState, access: CsrAccess) {
         let VcpuState {
             shadow: Some(shadow),
             context,
             ..
-        } = registers
+        } = state
         else {
             return;
         };
@@ -272,14 +272,14 @@ impl OnHart<'_> {
         }
     }
 
-    /// The guest, which is on the hart, fences.
+    /// Carries out a fence of the guest.
     #[inline(never)]
-    pub fn fence(&self, registers: &mut VcpuState, fence: Fence) {
+    pub fn fence(&self, state: &mut VcpuState, fence: Fence) {
         let VcpuState {
             shadow: Some(shadow),
             context,
             ..
-        } = registers
+        } = state
         else {
             return;
         };
@@ -301,7 +301,7 @@ impl OnHart<'_> {
     }
 }
 
-/// A vCPU with shadow tables leaves the hart; vsatp is 0.
+/// Restores the registers when a vCPU with shadow tables leaves the hart; vsatp is 0.
 pub fn leave() {
     // SAFETY: what is delegated concerns guests alone.
     unsafe { csr::set::<{ number::HEDELEG }>(PAGE_FAULTS) };

@@ -1,7 +1,7 @@
 //! Spins at their exits: the word that a spinning vCPU waits for, read from its registers, code and memory ([`spinwait`]).
 //!
 //! A guest that traps at WRS.NTO tells by the code in front of it which word it watches and what it saw there; one that traps at PAUSE tells
-//! it by the loop around it. While the word is unchanged, giving the vCPU a hart again would be futile.
+//! the word by the loop around it. While the word is unchanged, a dispatch of the vCPU would be futile.
 
 use spinwait::{
     Conditions, Guest, Iteration, KnownLoop, NextWait, Register, SpinLoop, WatchedWord, Width,
@@ -18,24 +18,24 @@ use crate::vm::word::{GuestWord, Spin, Word};
 
 /// Spin of the vCPU that has just left this hart at a WRS.NTO. Its program counter still points there.
 #[must_use]
-pub fn at_wrs(vm: &Vm, registers: &mut VcpuState) -> Spin {
-    at_exit(vm, registers, None, around_wrs)
+pub fn at_wrs(vm: &Vm, state: &mut VcpuState) -> Spin {
+    at_exit(vm, state, None, around_wrs)
 }
 
 /// Spin of the vCPU that has just left this hart at a PAUSE. Its program counter still points there.
 #[must_use]
-pub fn at_pause(vm: &Vm, registers: &mut VcpuState) -> Spin {
-    at_exit(vm, registers, None, |pause| {
+pub fn at_pause(vm: &Vm, state: &mut VcpuState) -> Spin {
+    at_exit(vm, state, None, |pause| {
         SpinLoop::around_pause(pause, fetch_halfword)
     })
 }
 
-/// Spin by WRS.NTO of the vCPU that was interrupted on this hart. [`Spin::Unknown`] if it works, as far as can be told.
+/// Spin by WRS.NTO of the vCPU that was interrupted on this hart. [`Spin::Unknown`] if it does not seem to spin.
 #[must_use]
-pub fn at_interrupt(vm: &Vm, registers: &mut VcpuState) -> Spin {
-    let guest = AtExit { vm, registers };
-    match NextWait::find(&guest, registers.context.program_counter) {
-        Some(wait) => at_exit(vm, registers, Some(&wait), around_wrs),
+pub fn at_interrupt(vm: &Vm, state: &mut VcpuState) -> Spin {
+    let guest = AtExit { vm, state };
+    match NextWait::find(&guest, state.context.program_counter) {
+        Some(wait) => at_exit(vm, state, Some(&wait), around_wrs),
         None => Spin::Unknown,
     }
 }
@@ -46,12 +46,12 @@ fn around_wrs(wait: u64) -> Option<SpinLoop> {
 
 fn at_exit(
     vm: &Vm,
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     wait: Option<&NextWait>,
     decode: impl Fn(u64) -> Option<SpinLoop>,
 ) -> Spin {
-    let word = find_loop(registers, wait, decode).and_then(|found| {
-        let context = &registers.context;
+    let word = find_loop(state, wait, decode).and_then(|found| {
+        let context = &state.context;
         let operands = found.operands(|register: Register| {
             let written = wait.and_then(|wait| wait.written(register));
             written.unwrap_or_else(|| context.get(register.number() as u8))
@@ -60,7 +60,7 @@ fn at_exit(
             true => Width::Double,
             false => Width::Word,
         };
-        let address = find_word(vm, registers, operands.address, width)?;
+        let address = find_word(vm, state, operands.address, width)?;
         Some(Word::new(
             address,
             operands.wide,
@@ -72,12 +72,12 @@ fn at_exit(
 }
 
 /// Spin of the vCPU that has just left this hart at a PAUSE whose loop tests several words: follows one iteration.
-// Apart from the waits for one word, which are frequent.
+// Out of line: waits for one word are frequent, these are not.
 #[cold]
 #[inline(never)]
 #[must_use]
-pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, registers: &VcpuState) -> Spin {
-    let iteration = Iteration::follow(&AtExit { vm, registers }, registers.context.program_counter);
+pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, state: &VcpuState) -> Spin {
+    let iteration = Iteration::follow(&AtExit { vm, state }, state.context.program_counter);
     let first = |address: GuestWord| {
         let wide = address.host().is_aligned(8);
         WatchedWord::first_of_several(address.containing_word(), wide)
@@ -91,17 +91,17 @@ pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, registers: &VcpuState) -> Spin 
             })
         }
         // A guest that comes back at once takes another path than the code seems to show.
-        Some(Iteration::Over(address)) if !registers.spinning.was_over_at(first(address)) => {
+        Some(Iteration::Over(address)) if !state.spinning.was_over_at(first(address)) => {
             Spin::Over(first(address))
         }
         _ => Spin::Unknown,
     }
 }
 
-/// The vCPU that has just left this hart.
+/// vCPU that has just left this hart.
 struct AtExit<'a> {
     vm: &'a Vm,
-    registers: &'a VcpuState,
+    state: &'a VcpuState,
 }
 
 impl Guest for AtExit<'_> {
@@ -112,12 +112,12 @@ impl Guest for AtExit<'_> {
     }
 
     fn load(&self, address: u64, width: Width) -> Option<(GuestWord, u64)> {
-        let word = find_word(self.vm, self.registers, address, width)?;
+        let word = find_word(self.vm, self.state, address, width)?;
         Some((word, spinwait::ReadWord::read(word, width)))
     }
 
     fn register(&self, register: Register) -> u64 {
-        self.registers.context.get(register.number() as u8)
+        self.state.context.get(register.number() as u8)
     }
 
     fn clock(&self) -> u64 {
@@ -126,21 +126,21 @@ impl Guest for AtExit<'_> {
 }
 
 /// Word at a guest-virtual address, if it is aligned and the vCPU that has just left this hart could load it.
-fn find_word(vm: &Vm, registers: &VcpuState, address: u64, width: Width) -> Option<GuestWord> {
+fn find_word(vm: &Vm, state: &VcpuState, address: u64, width: Width) -> Option<GuestWord> {
     if !address.is_multiple_of(width.bytes()) {
         return None;
     }
-    let vsatp = registers.address_space(csr::read::<{ number::VSATP }>);
+    let vsatp = state.address_space(csr::read::<{ number::VSATP }>);
     let read = |at| vm.memory.doubleword(at, &Physical::default());
-    let physical = walk::translate(vsatp, address, reader(registers), read)?;
+    let physical = walk::translate(vsatp, address, reader(state), read)?;
     GuestWord::find(&vm.memory, physical, width)
 }
 
 /// Privilege of the load of the wait. A program may have jumped there with any address.
-fn reader(registers: &VcpuState) -> walk::Reader {
+fn reader(state: &VcpuState) -> walk::Reader {
     let fields = csr::read::<{ number::VSSTATUS }>();
     walk::Reader {
-        user: registers.context.in_user_mode(),
+        user: state.context.in_user_mode(),
         reads_user_pages: fields & status::SUM != 0,
         reads_code: fields & status::MXR != 0,
     }
@@ -160,20 +160,20 @@ pub fn by_call(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
 
 /// Decoded loop at the wait, read once while the vCPU spins there.
 fn find_loop(
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     wait: Option<&NextWait>,
     decode: impl Fn(u64) -> Option<SpinLoop>,
 ) -> Option<SpinLoop> {
-    let context = &registers.context;
+    let context = &state.context;
     let wait = wait.map_or(context.program_counter, |wait| wait.at);
     // A kernel's code is the same in all of its address spaces.
     let user = context.in_user_mode();
-    let space = user.then(|| registers.address_space(csr::read::<{ number::VSATP }>));
+    let space = user.then(|| state.address_space(csr::read::<{ number::VSATP }>));
     let at = (wait, space);
-    if let Some(known) = registers.known_loop.at(at) {
+    if let Some(known) = state.known_loop.at(at) {
         return Some(known);
     }
     let found = decode(wait)?;
-    registers.known_loop = KnownLoop::new(at, found);
+    state.known_loop = KnownLoop::new(at, found);
     Some(found)
 }

@@ -1,4 +1,4 @@
-//! The change from one vCPU to another: its state comes to a hart and leaves it, and no translation of another's is used.
+//! Context switch: the state of a vCPU comes to a hart and leaves it, and no translation of another vCPU is used.
 
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
@@ -21,13 +21,13 @@ pub fn load(
     hart: &Hart,
     vmids: &mut VmidTable,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     cpu_time: CpuTime<'_>,
 ) -> (u8, u64) {
-    // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
-    let here = registers.cached.last_hart() == Some(hart.index);
+    // If no other vCPU has run here since, and this one has run nowhere else, all but two registers are still in place.
+    let here = state.cached.last_hart() == Some(hart.index);
     let in_place = here && hart.last_loaded() == Some(vcpu.id);
-    let shadowed = registers.shadow.is_some();
+    let shadowed = state.shadow.is_some();
     // hgatp is Bare where the vCPU left with shadow tables.
     if !in_place || shadowed {
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
@@ -40,14 +40,7 @@ pub fn load(
     let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
     // Behind `attach`, which may change the table.
     let generation = declare_table(hart, vm);
-    translations::arrive(
-        system,
-        hart,
-        vmids,
-        (vm, vcpu, generation),
-        registers,
-        cpu_time,
-    );
+    translations::arrive(system, hart, vmids, (vm, vcpu, generation), state, cpu_time);
     if shadowed {
         let at = OnHart {
             system,
@@ -61,36 +54,30 @@ pub fn load(
             tag: vmids.tag(vcpu.id),
             generation,
         };
-        at.arrive(registers, arrival);
+        at.arrive(state, arrival);
     }
     if in_place {
-        registers.supervisor.arm();
+        state.supervisor.arm();
     } else {
-        registers.supervisor.load();
+        state.supervisor.load();
         hart.set_last_loaded(vcpu.id);
     }
-    let VcpuState { float, context, .. } = registers;
+    let VcpuState { float, context, .. } = state;
     float.load(&hart.float, vcpu.id, context);
-    registers.counters.load(&mut HartCounters);
+    state.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
     if file == 0 {
         show_interrupts(vcpu);
     } else {
-        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
+        // An interrupt that is raised meanwhile leaves a request, which is carried out before the guest is entered.
         hide_memory_file();
     }
     (file, generation)
 }
 
 /// Takes the vCPU's state off the hart.
-pub fn unload(
-    system: &Hypervisor,
-    hart: &Hart,
-    vcpu: &Vcpu,
-    registers: &mut VcpuState,
-    waits: bool,
-) {
-    registers.counters.unload(&mut HartCounters);
+pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuState, waits: bool) {
+    state.counters.unload(&mut HartCounters);
     let departure = match waits {
         true => Departure::Waits {
             watched: system.host_interrupts(),
@@ -98,29 +85,29 @@ pub fn unload(
         false => Departure::Ready,
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
-    translations::leave(hart, registers);
-    registers.supervisor.save();
-    if registers.shadow.is_some() {
+    translations::leave(hart, state);
+    state.supervisor.save();
+    if state.shadow.is_some() {
         shadow::leave();
     }
-    registers.float.unload(&registers.context);
+    state.float.unload(&state.context);
     hart.running.clear();
 }
 
-/// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
+/// Makes sure that no translation older than the VM's present table is used for this vCPU on this hart.
 #[inline(never)]
 pub fn renew_table(
     system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
     vmids: &VmidTable,
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
 ) -> u64 {
     let generation = declare_table(hart, vm);
-    let purge = registers.cached.renew(hart.index, generation);
+    let purge = state.cached.renew(hart.index, generation);
     let what = (&vm.table_changes, &vcpu.fences);
     let purge = || purge.carry_out(vmids.tag(vcpu.id), what, &mut HartFences(vm));
-    match &mut registers.shadow {
+    match &mut state.shadow {
         None => purge(),
         Some(shadow) => {
             let at = OnHart {
@@ -140,8 +127,8 @@ fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
     loop {
         let generation = vm.generation();
         hart.running.set(vm.id.get(), generation);
-        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
-        // after having declared it means that this hart will be seen.
+        // A hart that changes the table raises the generation first and reads the declarations then; reading the same generation again
+        // after the declaration means that this hart's declaration will be read.
         if vm.generation() == generation {
             return generation;
         }

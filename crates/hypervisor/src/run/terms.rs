@@ -1,4 +1,4 @@
-//! On what terms a vCPU has its hart: for how long, and whether its waits and pause loops trap.
+//! Terms of a vCPU's stay on its hart: the slice, and whether its waits and pause loops trap.
 
 use scheduler::{Continue, Leave, Ticks};
 use spinwait::PauseWindow;
@@ -17,12 +17,12 @@ pub fn reconsider(
     system: &Hypervisor,
     hart: &Hart,
     began: Ticks,
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
 ) -> Option<Leave> {
     let decision = system.with_hart(hart.index, |group| {
         group.scheduler_mut().reconsider(hart.index, now() - began)
     });
-    follow(system, hart, decision, registers)
+    follow(system, hart, decision, state)
 }
 
 /// Applies the scheduler's terms to the vCPU of this hart.
@@ -30,14 +30,14 @@ pub fn follow(
     system: &Hypervisor,
     hart: &Hart,
     decision: Continue,
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
 ) -> Option<Leave> {
     match decision {
         Continue::Stay { slice, trap_waits } => {
-            let old = registers.context.hstatus;
+            let old = state.context.hstatus;
             let bit = csr::hstatus::VTW;
-            registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
-            set_pause_loops(hart, registers.pauses, trap_waits);
+            state.context.hstatus = if trap_waits { old | bit } else { old & !bit };
+            set_pause_loops(hart, state.pauses, trap_waits);
             set_slice(system, hart, now(), slice);
             None
         }
@@ -45,7 +45,7 @@ pub fn follow(
     }
 }
 
-/// Pause loops exit where WRS.NTO traps.
+/// Lets pause loops exit if WRS.NTO traps.
 pub fn set_pause_loops(hart: &Hart, pauses: PauseWindow, exit: bool) {
     if hart.has(Capability::PauseLoopExit) {
         let (gap, window) = pauses.now();

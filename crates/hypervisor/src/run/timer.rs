@@ -1,4 +1,4 @@
-//! A hart's timer: the end of the slice, the deadlines of those that wait here, and the next looks into the interrupt files, at devices and at
+//! A hart's timer: the end of the slice, the deadlines of vCPUs that wait here, and the next polls of the interrupt files, of devices and of
 //! the words that partners wait for.
 
 use core::sync::atomic::Ordering;
@@ -9,8 +9,8 @@ use crate::hart;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 
-/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, to the time of devices, or to the next look
-/// at partners' words, or into the interrupt files where there is something to see.
+/// Sets the hart's timer to the earliest of: the end of the slice, the deadlines of vCPUs that wait here, the polls of devices and of partners'
+/// words, and the poll of the interrupt files while a file can have a missed interrupt.
 pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let (waits, earliest) =
         system
@@ -35,7 +35,7 @@ pub fn slice_is_over(hart: &Hart) -> bool {
     hart.slice_end.load(Ordering::Relaxed) <= hart::time()
 }
 
-/// Starts a slice of `slice`, without an end where there is none.
+/// Starts a slice of length `slice`; `None` has no end.
 pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
     let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
     hart.slice_end.store(end, Ordering::Relaxed);

@@ -18,7 +18,7 @@ use crate::vm::Vm;
 use crate::vm::accounts::CpuTime;
 use crate::vm::vcpu::{Vcpu, VcpuState};
 
-/// The fences of the hart that runs this, whose hgatp is this VM's.
+/// Fences of the calling hart, whose hgatp is this VM's.
 pub struct HartFences<'a>(pub &'a Vm);
 
 impl Fences for HartFences<'_> {
@@ -60,30 +60,23 @@ impl Fences for HartFences<'_> {
     }
 }
 
-/// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
+/// Prepares the hart, whose hgatp is the VM's already, for the vCPU: drops translations that it must not use, and begins to watch its fences.
 #[inline]
 pub fn arrive(
     system: &Hypervisor,
     hart: &Hart,
     vmids: &mut VmidTable,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     cpu_time: CpuTime<'_>,
 ) {
-    let shadowed = registers.shadow.is_some();
+    let shadowed = state.shadow.is_some();
     let method = || method(system, shadowed);
-    if (registers.cached).comes_back(vcpu.id, hart.index, vmids, generation, method) {
-        // Where the vCPU's fences are to trap, they do so already: hstatus is kept with its other registers.
+    if (state.cached).comes_back(vcpu.id, hart.index, vmids, generation, method) {
+        // If the vCPU's fences are to trap, they do so already: hstatus is saved with its other registers.
         return;
     }
-    arrive_from_elsewhere(
-        system,
-        hart,
-        vmids,
-        (vm, vcpu, generation),
-        registers,
-        cpu_time,
-    );
+    arrive_from_elsewhere(system, hart, vmids, (vm, vcpu, generation), state, cpu_time);
 }
 
 /// Way in which the hypervisor learns of a vCPU's fences. Those of one with shadow tables trap, and concern nothing that its tag marks.
@@ -100,15 +93,15 @@ fn arrive_from_elsewhere(
     hart: &Hart,
     vmids: &mut VmidTable,
     (vm, vcpu, generation): (&Vm, &Vcpu, u64),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
     cpu_time: CpuTime<'_>,
 ) {
-    let moved = registers.cached.last_hart() != Some(hart.index);
-    let was_watched = registers.cached.watch() == Watch::Trap;
-    let trapped = was_watched && registers.cached.has_changed_address_space();
-    let method = method(system, registers.shadow.is_some());
-    let method = registers.backoff.method(method, moved, trapped);
-    let cached = &mut registers.cached;
+    let moved = state.cached.last_hart() != Some(hart.index);
+    let was_watched = state.cached.watch() == Watch::Trap;
+    let trapped = was_watched && state.cached.has_changed_address_space();
+    let method = method(system, state.shadow.is_some());
+    let method = state.backoff.method(method, moved, trapped);
+    let cached = &mut state.cached;
     let tables = (generation, vcpu.fences.count());
     let mut purge = cached.arrive(method, vcpu.id, hart.index, vmids, tables);
     if purge.stale {
@@ -116,7 +109,7 @@ fn arrive_from_elsewhere(
     } else if purge.moved {
         cpu_time.count(Event::TlbKept);
         if !trapped {
-            registers.backoff.succeeded();
+            state.backoff.succeeded();
         }
     }
     if hart.has(Capability::PurgeMask) {
@@ -129,8 +122,8 @@ fn arrive_from_elsewhere(
     if purge.carry_out_at_arrival(vcpu.id, vmids, what, fences) {
         cpu_time.count(Event::VmidRenewed);
     }
-    let old = registers.context.hstatus & !hstatus::VTVM;
-    registers.context.hstatus = match registers.cached.watch() {
+    let old = state.context.hstatus & !hstatus::VTVM;
+    state.context.hstatus = match state.cached.watch() {
         Watch::Trap => {
             if moved || !was_watched {
                 cpu_time.count(Event::FenceTrapArmed);
@@ -141,8 +134,8 @@ fn arrive_from_elsewhere(
     };
 }
 
-/// The vCPU leaves the hart.
-pub fn leave(hart: &Hart, registers: &mut VcpuState) {
+/// Ends the watch of the vCPU's fences, and notes the outcome.
+pub fn leave(hart: &Hart, state: &mut VcpuState) {
     let mask = match hart.has(Capability::PurgeMask) {
         true => custom::purge_mask(),
         false => 0,
@@ -152,19 +145,19 @@ pub fn leave(hart: &Hart, registers: &mut VcpuState) {
         fenced: mask & !own != 0,
         due: mask & own != 0,
     };
-    registers.cached.leave(hart.index, remembered);
+    state.cached.leave(hart.index, remembered);
 }
 
-/// Carries out the fences that siblings have asked the vCPU for, which is on the hart. No other fence is to trap for that: what the
-/// vCPU has left on other harts is fenced when it comes there.
+/// Carries out the fences that siblings have asked for; the vCPU is on the hart. Its own fences need not trap for that: its translations
+/// on other harts are fenced when it comes there.
 pub fn carry_out_fences(
     system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
-    registers: &mut VcpuState,
+    state: &mut VcpuState,
 ) {
-    let purge = registers.cached.asked(hart.index, vcpu.fences.count());
-    if let Some(shadow) = &mut registers.shadow {
+    let purge = state.cached.asked(hart.index, vcpu.fences.count());
+    if let Some(shadow) = &mut state.shadow {
         // Under its tag nothing of a VS-stage is cached: where that translates, the shadow tables do.
         let at = OnHart {
             system,
@@ -179,32 +172,32 @@ pub fn carry_out_fences(
     purge.carry_out(Tag::default(), what, &mut HartFences(vm));
 }
 
-/// The vCPU, which is on the hart, has fenced or is about to.
-pub fn fenced(hart: &Hart, registers: &mut VcpuState) {
-    if registers.cached.watch() == Watch::Trap {
-        registers.backoff.failed();
+/// Notes a fence of the vCPU on the hart, carried out or about to be.
+pub fn fenced(hart: &Hart, state: &mut VcpuState) {
+    if state.cached.watch() == Watch::Trap {
+        state.backoff.failed();
     }
-    registers.cached.fenced(hart.index);
-    registers.context.hstatus &= !hstatus::VTVM;
+    state.cached.fenced(hart.index);
+    state.context.hstatus &= !hstatus::VTVM;
 }
 
-/// The guest has just been left, on the hart that runs this.
+/// Reads the watch of fences after an exit, on the calling hart.
 pub fn left_guest(system: &Hypervisor) {
     if system.translations() == TlbPurge::Clear {
         fence::guest_virtual_all();
     }
 }
 
-/// The guest of a vCPU whose fences trap, which is on the hart, accesses satp. False where it does so again, and nothing traps any
+/// Emulates an access to satp of a vCPU whose fences trap. Returns false if the guest is to repeat the access, and nothing traps any
 /// more.
 #[must_use]
-pub fn access_address_space(hart: &Hart, registers: &mut VcpuState, access: CsrAccess) -> bool {
-    if access.writes() && !registers.cached.changes_address_space(hart.index) {
-        registers.backoff.failed();
-        fenced(hart, registers);
+pub fn access_address_space(hart: &Hart, state: &mut VcpuState, access: CsrAccess) -> bool {
+    if access.writes() && !state.cached.changes_address_space(hart.index) {
+        state.backoff.failed();
+        fenced(hart, state);
         return false;
     }
-    let context = &mut registers.context;
+    let context = &mut state.context;
     let operand = match access.operand {
         CsrOperand::Register(register) => context.get(register.number() as u8),
         CsrOperand::Immediate(bits) => u64::from(bits),

@@ -1,8 +1,8 @@
 //! Changes of a VM's allocation while it runs, and how its guest learns of them (paper 000 §3.1).
 //!
-//! The guest is told in three ways: by the flag *f* in its communication area, by the code that a call returns, and by
-//! an interrupt. A guest that knows none of them, such as stock Linux, gets the same by hstatus.VTW: where each of its
-//! vCPUs has a hart to itself, its waits and spins do not trap.
+//! The guest learns of a change in three ways: by the flag *f* in its communication area, by the code that a call returns,
+//! and by an interrupt. A guest that knows none of them, such as stock Linux, gains by hstatus.VTW: if each of its vCPUs has
+//! a hart to itself, its waits and spins do not trap.
 
 use abi::monitor::Event;
 use scheduler::{Allocation, ConfigError};
@@ -13,13 +13,13 @@ use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 use crate::vm::vcpu::request;
 
-/// Changes how `vm` gets its harts, and tells its guest.
+/// Changes the allocation of `vm`, and reports it to the guest.
 ///
 /// # Errors
-/// The harts cannot be had; nothing has changed then.
+/// The harts are not available; nothing has changed then.
 pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), ConfigError> {
     {
-        // Held throughout, so that two changes are told in the order in which they are made.
+        // Held throughout, so that two changes are reported in their order.
         let mut reported = vm.reported_allocation.lock();
         system.set_allocation(vm.id, to)?;
         let dedicated = match to {

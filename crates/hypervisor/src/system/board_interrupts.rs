@@ -24,7 +24,7 @@ pub enum ServedDevice {
     Uplink(SwitchNumber),
 }
 
-/// By source at the board's APLIC: the place of the vCPU that the source was routed to last. The vCPU itself says whether it still is.
+/// Index of the vCPU that each source of the board's APLIC was routed to last. The vCPU's own routes decide whether it still is.
 #[derive(Debug)]
 pub struct Receivers(Vec<AtomicUsize>);
 
@@ -37,7 +37,7 @@ impl Receivers {
         Self((0..=last).map(|_| AtomicUsize::new(Self::NOBODY)).collect())
     }
 
-    /// Routes a source to the vCPU at this place, or to nobody.
+    /// Routes a source to the vCPU at this index, or to none.
     pub fn set(&self, source: u32, vcpu: Option<usize>) {
         if let Some(receiver) = self.0.get(source as usize) {
             receiver.store(vcpu.unwrap_or(Self::NOBODY), Ordering::Release);

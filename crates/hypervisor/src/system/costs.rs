@@ -1,8 +1,8 @@
-//! Cycles that the hypervisor takes in addition, so that it stands for another one whose steps took longer (paper 002's).
+//! Additional cycles, with which the hypervisor stands for another one whose steps took longer (paper 002's).
 //!
-//! They are spent where the other one would have spent them, and booked there: what is spent in the handling of an exit is
-//! simulation, what is spent in a pass through the scheduler is scheduling, and both passes and dispatches hold the
-//! scheduler's lock meanwhile, through which all of the paper's processors had to go. Nothing is spent where nothing is given.
+//! The cycles are spent where the other hypervisor would have spent them, and charged there: cycles in the handling of an exit are
+//! simulation, cycles in a pass through the scheduler are scheduling, and both passes and dispatches hold the
+//! scheduler's lock meanwhile, through which all of the paper's processors had to go. Without a setting no cycles are spent.
 
 use abi::keys::{self, Settings};
 use scheduler::Dispatch;
@@ -45,7 +45,7 @@ impl Costs {
     }
 }
 
-/// Spends so many cycles, and the few that it takes to notice.
+/// Spends so many cycles, and the few of the loop.
 #[inline]
 pub fn spend(cycles: u64) {
     if cycles == 0 {

@@ -23,17 +23,17 @@ use crate::system::interrupt_port::{self, source_target};
 use crate::system::slots::{self, TheBoard};
 use crate::vm::Vm;
 
-/// The world around the devices of a VM.
+/// Context of the devices of a VM.
 #[derive(Debug)]
 pub struct VmContext<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
-    /// The devices of other VMs for which there is something, if there are any: most exits tell nobody.
+    /// Devices of other VMs to poll, if there are any: most exits notify none.
     notified: Cell<Option<Clients>>,
 }
 
 impl<'a> VmContext<'a> {
-    /// The world around the devices of `vm`.
+    /// Context of the devices of `vm`.
     #[must_use]
     pub const fn new(system: &'a Hypervisor, vm: &'a Vm) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl<'a> VmContext<'a> {
         }
     }
 
-    /// The devices of other VMs for which there is something, if there are any.
+    /// Devices of other VMs to poll, if there are any.
     #[must_use]
     pub const fn notified(&self) -> Option<Clients> {
         self.notified.get()
@@ -131,7 +131,7 @@ impl VirtioContext for VmContext<'_> {
 
     fn give_back(&self, pages: GuestRegion) -> bool {
         let memory = &self.vm.memory;
-        let is_given = memory.comes_on_touch() && memory.region().covers(pages);
+        let is_given = memory.is_demand_paged() && memory.region().covers(pages);
         is_given && self.vm.reclaim.lock().give(pages)
     }
 
@@ -153,24 +153,24 @@ fn has_waited() -> bool {
     unprivileged::fetch_instruction(before) == Some(instruction::WFI)
 }
 
-/// A byte was typed for the guest.
+/// Gives a typed byte to the guest.
 pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.keep_typed(byte);
     vm.trapped_devices.lock().poll(&VmContext::new(system, vm));
 }
 
-/// The VM's devices, and what is known of its guest, as after power-on. Says whether nothing is under way any more that reaches its
-/// memory: then it is over.
+/// Resets the VM's devices, and the state of its guest, as after power-on. Returns true once no operation in flight reaches the
+/// guest's memory: the reset is complete then.
 #[must_use]
 pub fn reset(system: &Hypervisor, vm: &Vm) -> bool {
     let context = VmContext::new(system, vm);
     let mut trapped = vm.trapped_devices.lock();
     trapped.reset(&context);
-    vm.forget_guest();
+    vm.reset_guest();
     trapped.are_quiescent(&context)
 }
 
-/// Looks for interrupts of the VM's devices whose edge was missed.
+/// Recovers missed edges of the VM's devices.
 pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
     let context = VmContext::new(system, vm);
     vm.trapped_devices.lock().recover_missed_edges(&context);

@@ -1,7 +1,7 @@
 //! The scheduler behind its locks: one for each group of harts.
 //!
-//! What is done to a group is done by [`Access::with`], under its lock. Before the lock is given back, the group says what it has for
-//! others; where one of them can do something about that, this hart sees to it once the lock is free.
+//! [`Access::with`] changes a group under its lock. Before the lock is released, the group publishes its surplus and its need; if
+//! another group matches, this hart migrates vCPUs once the lock is free.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -16,10 +16,10 @@ use scheduler::{
 use crate::lock::{Mutex, MutexGuard, place};
 use crate::system::turn::TurnMutex;
 
-/// A group, for as long as a hart has it.
+/// Group locked by a hart.
 type Held<'a> = MutexGuard<'a, Group, { place::SCHEDULER }>;
 
-/// The groups of harts, and what concerns all of them.
+/// Groups of harts, and the state of all of them.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Groups {
@@ -40,8 +40,8 @@ pub(super) struct Shared {
     pub(super) next_balance: AtomicU64,
 }
 
-/// The longest rest before a hart asks for what other groups have, as a part of a slice: where changes take long because the hypervisor's own hart is
-/// taken away from it.
+/// Divisor of a slice that gives the longest rest before an idle hart asks other groups for work, for hypervisors on a computer whose context
+/// switches take long.
 const RESTS_IN_A_SLICE: u64 = 64;
 
 /// Number of times that a hart releases the first of two groups because another hart has the second. Then it waits for the second with the first held,
@@ -52,7 +52,7 @@ impl Groups {
     /// The groups of this layout, without VMs.
     ///
     /// # Errors
-    /// Those of [`scheduler::Scheduler::new`].
+    /// As [`scheduler::Scheduler::new`].
     pub fn new(config: Config, layout: &Layout) -> Result<Self, ConfigError> {
         let groups = (0..layout.groups()).map_while(GroupId::new);
         let groups: Result<Vec<Group>, ConfigError> = groups
@@ -149,11 +149,11 @@ impl Groups {
     /// Adds a VM while no hart runs.
     ///
     /// # Errors
-    /// Those of [`scheduler::Scheduler::add_placed_vm`].
+    /// As [`scheduler::Scheduler::add_placed_vm`].
     pub fn add_vm(&self, config: VmConfig, placement: Placement) -> Result<VmId, ConfigError> {
         let mut ledger = self.shared.ledger.lock();
         let (vm, kicks) = operator::add_vm(&mut ledger, &Boot(self), config, placement)?;
-        // No hart runs yet, so there is nobody to interrupt.
+        // No hart runs yet, so there is none to interrupt.
         let _ = kicks;
         Ok(vm)
     }
@@ -164,13 +164,13 @@ impl Groups {
         *self.lock(GroupId::FIRST).scheduler().config()
     }
 
-    /// The share of a VM, also of one that has harts of its own now.
+    /// Share of a VM, also of one that has harts of its own now.
     #[must_use]
     pub fn share(&self, vm: VmId) -> u32 {
         self.shared.ledger.lock().share(vm)
     }
 
-    /// The harts that a VM has for itself; none where it shares.
+    /// Dedicated harts of a VM; none if it shares.
     #[must_use]
     pub fn own_harts(&self, vm: VmId) -> HartSet {
         self.shared.ledger.lock().own_harts(vm)
@@ -203,7 +203,7 @@ impl Groups {
                 high = second.lock_behind();
                 break;
             }
-            // Nobody is to wait for this hart while it waits itself.
+            // Other harts must not wait for this hart while it waits itself.
             drop(low);
             second.await_free();
         }
@@ -213,14 +213,14 @@ impl Groups {
             what(&mut high, &mut low)
         };
         for group in [&low, &high] {
-            // What they could do for each other is done; others look for themselves.
+            // The two groups have balanced each other; other groups are left to their own harts.
             let _ = self.publish(group);
         }
         result
     }
 }
 
-/// The groups while no hart runs, so that there is nobody to interrupt.
+/// Groups while no hart runs, so that there is none to interrupt.
 struct Boot<'a>(&'a Groups);
 
 impl Access for Boot<'_> {

@@ -1,4 +1,4 @@
-//! The harts: what the hypervisor keeps of each, and how one interrupts another.
+//! Harts: the hypervisor's state of each, and interrupts between them.
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -24,11 +24,11 @@ pub const MAX_HARTS: usize = 64;
 
 /// Identities of the harts' own interrupt files.
 pub mod identity {
-    /// Another hart wants this one to look at its requests and the scheduler.
+    /// Kick by another hart: read the requests, and ask the scheduler.
     pub const KICK: u32 = 1;
     /// The board's UART has input.
     pub const UART: u32 = 2;
-    /// The board's APLIC has sent all that it had sent to this hart before it was asked.
+    /// All messages that the board's APLIC had sent to this hart before the synchronisation have arrived.
     pub const SYNCHRONISED: u32 = 3;
     /// Source s of the board, for a vCPU whose interrupt file is in memory, is identity `DEVICE` + s.
     pub const DEVICE: u32 = 16;
@@ -62,7 +62,7 @@ pub struct Hart {
     pub next_poll: AtomicU64,
     /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
     pub waiting: Waiting,
-    /// The hart has nothing to do but to wait.
+    /// Set while the hart is idle.
     pub rests: AtomicBool,
     /// Set while the hart waits actively and polls `reschedule_requested`, so that no kick is needed.
     pub polls: AtomicBool,
@@ -72,7 +72,7 @@ pub struct Hart {
     pub switch_cost: SwitchCost,
     /// Features that the hart was found to have when it started: [`Capabilities::bits`].
     capabilities: AtomicU32,
-    /// The devices that the hart looks at when a time has come.
+    /// Times at which the hart polls devices.
     pub poll_schedule: PollSchedule,
 }
 
@@ -146,7 +146,7 @@ impl Hart {
         }
     }
 
-    /// Notes what the hart was found to have.
+    /// Sets the features that the hart was found to have.
     pub fn set_capabilities(&self, found: Capabilities) {
         self.capabilities.store(found.bits(), Ordering::Relaxed);
     }
@@ -157,7 +157,7 @@ impl Hart {
         Capabilities::from_bits(self.capabilities.load(Ordering::Relaxed)).has(capability)
     }
 
-    /// The host's memory as this hart reaches it: it zeroes whole blocks where it can. Only the hart itself uses it.
+    /// Host's memory for this hart: it zeroes whole blocks if it can. Used by the hart itself alone.
     #[must_use]
     pub fn memory(&self) -> Physical {
         let block = self.board.zero_block_size.map(u64::from);
@@ -185,7 +185,7 @@ impl Hart {
         ask
     }
 
-    /// Notes whose registers are on the hart.
+    /// Notes the vCPU whose registers are on the hart.
     pub fn set_last_loaded(&self, vcpu: VcpuNumber) {
         self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
     }
@@ -221,7 +221,7 @@ impl Hart {
 
 /// Sends the message-signalled interrupt `identity` to the interrupt file at `page`.
 pub fn send_message(page: u64, identity: u32) {
-    // Stores to memory that the receiver will read come before the interrupt that tells it of them.
+    // Stores to memory that the receiver will read come before the interrupt.
     hart::memory_before_devices();
     // SAFETY: `page` was computed from the board's IMSIC for one of its files; a write of seteipnum_le at offset 0 only sets
     // a pending bit (AIA, "Memory region for an interrupt file").

@@ -22,7 +22,7 @@ use crate::system::{self, Hypervisor};
 use crate::vm::accounts;
 use crate::vm::vcpu::{Vcpu, request};
 
-/// The hart that runs this, and the whole system.
+/// Calling hart, and the whole system.
 #[derive(Debug)]
 pub struct InterruptPort<'a> {
     system: &'a Hypervisor,
@@ -32,7 +32,7 @@ pub struct InterruptPort<'a> {
 }
 
 impl<'a> InterruptPort<'a> {
-    /// On `hart`, which runs this.
+    /// Port of `hart`, the calling hart.
     #[must_use]
     pub fn new(system: &'a Hypervisor, hart: &'a Hart) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl<'a> InterruptPort<'a> {
         }
     }
 
-    /// On whatever hart runs this.
+    /// Port of the calling hart.
     #[must_use]
     pub fn current(system: &'a Hypervisor) -> Self {
         Self::new(system, harts::current())
@@ -141,7 +141,7 @@ impl Port for InterruptPort<'_> {
     fn send(&self, hart: HartId, file: GuestFile, identity: Identity) {
         let page = self.system.hart(hart).guest_file_page(file);
         harts::send_message(page, identity.number());
-        // Whoever takes the vCPU's lock next, and looks into the file, must find the message there.
+        // The next hart that takes the vCPU's lock, and reads the file, must find the message there.
         hart::devices_before_memory();
     }
 
@@ -155,7 +155,7 @@ impl Port for InterruptPort<'_> {
 
     fn wake(&self, vcpu: VcpuNumber, sign: Sign) {
         if sign == Sign::Interrupt {
-            // What it costs comes first, so that it delays the wake-up.
+            // The cost is spent first, so that it delays the wake-up.
             let vm = self.system.vcpu(vcpu).vm;
             let cpu_time = self.hart.accounts.of(vm);
             cpu_time.count(Event::HostInterrupt);
@@ -202,14 +202,14 @@ pub fn source_target(system: &Hypervisor, route: Route, vcpu: &Vcpu, to: Backing
             Target::guest(index(hart), file.number(), route.identity.number())
         }
         Backing::Memory => {
-            let hart = system.attendants.of_vm(vcpu.vm);
+            let hart = system.interrupt_affinity.of_vm(vcpu.vm);
             let number = identity::DEVICE + route.source;
             Target::hypervisor(hart.map_or(0, index), number)
         }
     }
 }
 
-/// The board sent a message of `source` to the hypervisor: it goes to the vCPU that the source is routed to.
+/// Delivers a message of the board's `source` to the vCPU that the source is routed to.
 pub fn deliver_source(system: &Hypervisor, source: u32) {
     let place = system.receivers.of(source);
     let Some(vcpu) = place.and_then(|place| system.vcpus.get(place)) else {
@@ -228,13 +228,13 @@ pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: Identity) {
     interrupts::deliver(&port, vcpu.id, identity);
 }
 
-/// Makes the vCPU look at its interrupts: now if it runs, when it is dispatched if it waits.
+/// Makes the vCPU see its interrupts: now if it runs, at its dispatch if it waits.
 pub fn notify(system: &Hypervisor, vcpu: &Vcpu) {
     kick_where_it_runs(system, vcpu);
     system::wake(system, vcpu.id);
 }
 
-/// Makes the vCPU look at its interrupts now, if it runs.
+/// Makes the vCPU see its interrupts now, if it runs.
 pub fn kick_where_it_runs(system: &Hypervisor, vcpu: &Vcpu) {
     if let Some(hart) = vcpu.ask(request::INTERRUPT) {
         system.hart(hart).kick();

@@ -1,7 +1,7 @@
 //! Starting, stopping, restarting and pausing VMs, and the end of the system.
 //!
-//! What may happen when is [`Life`], which is pure; here it is asked under its lock, and reaches the scheduler. The lock of
-//! a VM's life is taken before the scheduler's, and nothing is printed under it.
+//! [`LifeCycle`] decides, without hardware; this module asks it under its lock, and changes the scheduler. The lock of a VM's
+//! life cycle is taken before the scheduler's, and nothing is printed under it.
 
 use alloc::format;
 use alloc::string::String;
@@ -30,7 +30,7 @@ use crate::vm::lifecycle::life::{
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
 
-/// The parts of the system that a VM's life changes.
+/// Parts of the system that a VM's life cycle changes.
 struct Reach<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
@@ -93,7 +93,7 @@ impl Port for Reach<'_> {
 
     fn quiesce(&mut self) {
         for device in &self.vm.settings.devices {
-            // Its memory is not another's before the loader, or `pages::end`, has found the reset done.
+            // Its memory is not given away before the loader, or `pages::end`, has found the reset complete.
             let _ = slots::reset_device(device.device);
         }
         // A VM that has ended keeps no interrupt file.
@@ -104,7 +104,7 @@ impl Port for Reach<'_> {
     }
 }
 
-/// Asks something of a VM's life.
+/// Passes a VM's life cycle to `question`, under its lock.
 fn ask<T>(
     system: &Hypervisor,
     vm: &Vm,
@@ -114,7 +114,7 @@ fn ask<T>(
     question(&mut life, &mut Reach { system, vm })
 }
 
-/// Starts the VMs that start with the system. That one ends before the next is started is no end of all.
+/// Starts the VMs that start with the system. A VM that ends before the next is started does not power the board off.
 pub fn start_automatic(system: &Hypervisor) {
     let started = changing_lives(system, || {
         let chosen = system.vms.iter().filter(|vm| vm.settings.autostart);
@@ -128,27 +128,27 @@ pub fn start_automatic(system: &Hypervisor) {
 /// Starts a VM that does not run.
 ///
 /// # Errors
-/// [`Refusal::Runs`] where it does.
+/// [`Refusal::Runs`] if it runs.
 pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     ask(system, vm, |life, reach| life.start(reach))
 }
 
-/// Ends the run of a VM, from whatever hart. Its vCPUs stop; what follows happens when the last one has.
+/// Ends the run of a VM, from any hart. Its vCPUs stop; the rest follows when the last one has stopped.
 ///
 /// # Errors
-/// [`Refusal::DoesNotRun`] where it does not run.
+/// [`Refusal::DoesNotRun`] if it does not run.
 pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Originator) -> Result<(), Refusal> {
     see_to(system, vm, |life, reach| life.end(ending, who, reach))
 }
 
-/// Starts a VM anew for the operator, or for the first time.
+/// Restarts a VM for the operator, or starts it for the first time.
 ///
 /// # Errors
 /// Never fails.
 pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     see_to(system, vm, |life, reach| {
         life.end(Ending::Restart, Originator::Operator, reach)
-            .or_else(|_| life.start(reach).map(|()| Outcome::Goes))
+            .or_else(|_| life.start(reach).map(|()| Outcome::Continues))
     })
 }
 
@@ -160,7 +160,7 @@ pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     ask(system, vm, |life, reach| life.pause(reach))
 }
 
-/// Lets a paused VM go on.
+/// Resumes a paused VM.
 ///
 /// # Errors
 /// [`Refusal::Active`].
@@ -168,7 +168,7 @@ pub fn resume(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     ask(system, vm, |life, reach| life.resume(reach))
 }
 
-/// A guest starts its hart `vcpu`.
+/// Starts the vCPU `vcpu` for its guest.
 ///
 /// # Errors
 /// [`StartError`].
@@ -184,14 +184,14 @@ pub fn start_vcpu(
     })
 }
 
-/// A guest's hart, which is on one of the board's, stops itself: it has to leave.
+/// Stops a running vCPU for its guest: it has to leave its hart.
 pub fn stop_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) {
     ask(system, vm, |life, reach| {
         life.stop_vcpu(usize::from(vcpu.index), reach);
     });
 }
 
-/// A guest's hart, which is on one of the board's, suspends itself: it has to leave.
+/// Suspends a running vCPU for its guest: it has to leave its hart.
 pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u64, u64)>) {
     ask(system, vm, |life, reach| {
         life.suspend_vcpu(usize::from(vcpu.index), resume, reach);
@@ -201,7 +201,7 @@ pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u
 /// Returns true if the VM's life cycle decides what `vcpu`, which has just been given a hart, does there: [`dispatched`].
 #[inline]
 pub fn has_dispatch_check(vcpu: &Vcpu) -> bool {
-    // It is changed before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
+    // The flag is changed before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
     vcpu.has_dispatch_check.load(Ordering::Relaxed)
 }
 
@@ -218,7 +218,7 @@ pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
     })
 }
 
-/// A VM's first vCPU, on this hart, has loaded it. False where its run has been told to end meanwhile.
+/// Ends the loading of a VM by its first vCPU, on this hart. Returns false if the run's end was requested meanwhile.
 #[must_use]
 pub fn loaded(system: &Hypervisor, vm: &Vm, start: Start) -> bool {
     ask(system, vm, |life, reach| {
@@ -226,12 +226,12 @@ pub fn loaded(system: &Hypervisor, vm: &Vm, start: Start) -> bool {
     })
 }
 
-/// A VM's first vCPU, on this hart, cannot load it.
+/// Ends the run of a VM whose first vCPU, on this hart, cannot load it.
 pub fn load_failed(system: &Hypervisor, vm: &Vm) {
     ask(system, vm, |life, reach| life.load_failed(reach));
 }
 
-/// Called whenever a vCPU of `vm` has left a hart for good: if it was the last one of a run that ends, the end follows.
+/// Notes that a vCPU of `vm` has left its hart for good. If it was the last one of a run that ends, the end follows.
 #[cold]
 #[inline(never)]
 pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
@@ -244,8 +244,8 @@ pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
 static CHANGING: AtomicUsize = AtomicUsize::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Makes `change`. Where several harts change VMs' lives at the same time, the last of them asks whether the board is idle: before that,
-/// a VM that has stopped may have its line still to come, and one that starts with the system may not have been started.
+/// Makes `change`. If several harts change VMs' life cycles at the same time, the last one checks whether the board is idle: before that,
+/// the line of a stopped VM may still be unprinted, and a VM that starts with the system may not have been started.
 fn changing_lives<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
     CHANGING.fetch_add(1, Ordering::SeqCst);
     let result = change();
@@ -255,7 +255,7 @@ fn changing_lives<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Asks `question` of a VM's life, and does what follows.
+/// Passes a VM's life cycle to `question`, and carries out the outcome.
 fn see_to<E>(
     system: &Hypervisor,
     vm: &Vm,
@@ -285,11 +285,11 @@ fn say_start(name: VmName, anew: &RestartPlan) {
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
     let name = vm.settings.name;
     match outcome {
-        Outcome::Goes => {}
-        Outcome::StartsAnew(anew) => say_start(name, &anew),
+        Outcome::Continues => {}
+        Outcome::Restarts(anew) => say_start(name, &anew),
         Outcome::Stopped(reason) => {
             pages::end(system, vm);
-            console::guest_ended(vm.number());
+            console::end_guest_line(vm.number());
             vm.say_reports_left_out();
             say!("{name}: stopped ({reason})");
             STOPPED.store(true, Ordering::SeqCst);
@@ -297,7 +297,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
     }
 }
 
-/// A VM has ended: powers the board off, if no other runs and that is what the system's description wants then.
+/// Powers the board off after a VM's end, if no other VM runs and the system's description wants that.
 fn power_off_if_idle(system: &Hypervisor) {
     let states = system.vms.iter().map(|vm| vm.life_cycle.lock().state());
     if powers_off(system.when_idle, states) {
@@ -308,7 +308,7 @@ fn power_off_if_idle(system: &Hypervisor) {
 /// Set by the hart that ends the system.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// Prints the monitor's report and powers the board off. Where two harts come here at the same time, one does it and the
+/// Prints the monitor's report and powers the board off. If two harts come here at the same time, one does it and the
 /// other waits for the end.
 pub fn power_off(system: &Hypervisor) -> ! {
     if ENDS.swap(true, Ordering::SeqCst) {

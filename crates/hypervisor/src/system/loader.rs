@@ -42,7 +42,7 @@ pub enum LoadError {
     Outside,
 }
 
-/// Bytes that are filled between two looks at what else the hart has to do: some ten thousand instructions.
+/// Bytes that are filled between two checks for other work of the hart: some ten thousand instructions.
 const PIECE: u64 = 32 << 10;
 /// Size of a piece where CBO.ZERO takes a whole block at a time.
 const PIECE_OF_BLOCKS: u64 = 256 << 10;
@@ -52,10 +52,10 @@ fn piece_of(source: Source) -> u64 {
     if by_blocks { PIECE_OF_BLOCKS } else { PIECE }
 }
 
-/// Goes on loading `vm` for its run `run`, for a bounded time. None of its vCPUs runs a guest.
+/// Continues loading `vm` for its run `run`, for a bounded time. None of its vCPUs runs a guest.
 ///
 /// # Errors
-/// [`LoadError`], where a part cannot be used or does not fit.
+/// [`LoadError`], if a part cannot be used or does not fit.
 pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadError> {
     let mut guard = vm.loading.lock();
     let loading = &mut *guard;
@@ -63,8 +63,8 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
         loading.run = run;
         loading.stage = Stage::Reset;
     }
-    // Pages that come when they are touched are zeros.
-    let zeros = !loading.clean && !vm.memory.comes_on_touch();
+    // Demand-paged memory is zero.
+    let zeros = !loading.clean && !vm.memory.is_demand_paged();
     match &mut loading.stage {
         Stage::Reset => {
             if reset(system, vm) {
@@ -128,8 +128,8 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
     Ok(Progress::More)
 }
 
-/// Back to the state after power-on, but for the memory. False as long as a device that VMs share is still at work for this one: then
-/// its memory is not touched yet.
+/// Resets the VM to the state after power-on, except its memory. Returns false while a shared device is still at work for the VM:
+/// its memory must not be touched then.
 fn reset(system: &Hypervisor, vm: &Vm) -> bool {
     let direct = vm.settings.devices.iter();
     let direct = direct.filter(|assigned| !assigned.is_mediated());
@@ -156,7 +156,7 @@ fn place(vm: &Vm, tree: u64) -> Result<Layout, LoadError> {
     Layout::plan(vm.memory.region(), image, initrd, tree).map_err(LoadError::Layout)
 }
 
-/// A size that no guest's tree reaches, for a first layout.
+/// Size that no guest's tree reaches, for a first layout.
 const fn guest_tree_estimate() -> u64 {
     64 << 10
 }
@@ -231,7 +231,7 @@ fn tree(
         virtio: &virtio,
         aplic_sources: system.board.aplic.sources,
         clock: hardware::has_clock(&vm.settings.bus),
-        // The seed itself comes when the guest is started.
+        // The seed itself is written when the guest is started.
         rng_seed: has_seed.then_some(&[0; seed::LENGTH]),
     })
     .map_err(LoadError::Tree)

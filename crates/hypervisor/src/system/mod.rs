@@ -1,7 +1,7 @@
-//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands, and what concerns several of them.
+//! The whole system: board, harts, VMs and vCPUs, and operations on several of them.
 
 pub mod allocation;
-pub mod awaited;
+pub mod awaited_harts;
 pub mod board_interrupts;
 pub mod costs;
 pub mod devices;
@@ -33,14 +33,14 @@ use spin::Once;
 
 use crate::board::Board;
 use crate::devices::aplic::board::AplicDriver;
-use crate::devices::attendants::Attendants;
+use crate::devices::interrupt_affinity::InterruptAffinity;
 use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::Disk;
 use crate::devices::virtio::backend::switch::Switch;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::pool::PagePool;
-use crate::system::awaited::Awaited;
+use crate::system::awaited_harts::AwaitedHarts;
 use crate::system::board_interrupts::{Receivers, ServedDevice, by_client, by_source};
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
@@ -50,7 +50,7 @@ use crate::vm::vcpu::Vcpu;
 
 /// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
 #[derive(Debug)]
-// In this order, so that what every exit needs is near the beginning, where an instruction reaches it.
+// In this order, so that the fields that every exit needs are near the beginning, within an instruction's offset.
 #[repr(C)]
 pub struct Hypervisor {
     pub harts: Vec<Hart>,
@@ -64,22 +64,22 @@ pub struct Hypervisor {
     spin: AtomicUsize,
     /// Set if interrupts of waiting vCPUs interrupt the hypervisor (hgeie); otherwise they are found by polling.
     host_interrupts: AtomicBool,
-    /// The harts that wait with nothing to do, a bit each.
+    /// Idle harts, a bit each.
     resting: AtomicU64,
     /// Time of the next poll of the devices' interrupt lines.
     next_poll: AtomicU64,
-    /// A report that is asked for.
-    pub report: Awaited,
+    /// Harts that a requested report waits for.
+    pub report: AwaitedHarts,
     pub scheduler: Groups,
     pub board: Board,
-    /// The host's memory: who has what of it.
+    /// Host's memory, by owner.
     pub pages: Mutex<PagePool, { place::FRAMES }>,
     pub aplic: AplicDriver,
     /// Harts that take interrupts of the board.
-    pub attendants: Attendants,
-    /// By their sources at the board's APLIC: the devices that the hypervisor serves.
+    pub interrupt_affinity: InterruptAffinity,
+    /// Devices that the hypervisor serves, by their sources at the board's APLIC.
     pub served: Vec<Option<ServedDevice>>,
-    /// By source: the vCPU that receives what the board sends to the hypervisor.
+    /// vCPU that receives a source's messages that the board sends to the hypervisor.
     pub receivers: Receivers,
     /// The disks that VMs share.
     pub disks: Vec<Mutex<Disk, { place::SHARED }>>,
@@ -129,7 +129,7 @@ impl Hypervisor {
         let host_interrupts = AtomicBool::new(!scheduler.config().wait.tests());
         let aplic = AplicDriver::new(&board.aplic);
         let online = harts.iter().map(|hart| hart.index).collect();
-        let attendants = Attendants::new(online, vms.len());
+        let interrupt_affinity = InterruptAffinity::new(online, vms.len());
         let served = by_source(&vms, &disks, &switches);
         let shared = by_client(&vms);
         let receivers = Receivers::new(board.aplic.sources);
@@ -146,7 +146,7 @@ impl Hypervisor {
             vcpus,
             scheduler,
             aplic,
-            attendants,
+            interrupt_affinity,
             served,
             receivers,
             disks: disks.into_iter().map(Mutex::new).collect(),
@@ -161,7 +161,7 @@ impl Hypervisor {
             costs: Costs::default(),
             resting: AtomicU64::new(0),
             next_poll: AtomicU64::new(0),
-            report: Awaited::default(),
+            report: AwaitedHarts::default(),
             when_idle,
             started,
         }
@@ -197,8 +197,8 @@ impl Hypervisor {
         method.unwrap_or(TlbPurge::LastHost)
     }
 
-    /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
-    /// right for every other. The harts must have what it needs.
+    /// Changes the method of dropping cached translations, from the next dispatch of each vCPU on: each method leaves a state that is
+    /// right for every other. The harts must have the features that it needs.
     pub fn set_translations(&self, method: TlbPurge) {
         let place = TlbPurge::ALL.iter().position(|known| *known == method);
         self.translations
@@ -227,7 +227,7 @@ impl Hypervisor {
         self.host_interrupts.load(Ordering::Acquire)
     }
 
-    /// Waiting vCPUs' interrupts interrupt the hypervisor from now on, or are found by test.
+    /// Lets interrupts of waiting vCPUs interrupt the hypervisor from now on, or be found by tests.
     fn use_host_interrupts(&self, on: bool) {
         self.host_interrupts.store(on, Ordering::SeqCst);
     }
@@ -277,19 +277,19 @@ impl Hypervisor {
         waiting.filter_map(|vcpu| self.vcpus.get(vcpu.index()))
     }
 
-    /// `vcpu`, which has left `hart`, waits there for an interrupt.
+    /// Notes that `vcpu`, which has left `hart`, waits there for an interrupt.
     pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
         hart.waiting.insert(vcpu.id);
     }
 
-    /// `vcpu` waits on no hart, wherever it began to.
+    /// Ends the wait of `vcpu` on every hart.
     pub fn end_every_wait(&self, vcpu: &Vcpu) {
         for hart in &self.harts {
             hart.waiting.remove(vcpu.id);
         }
     }
 
-    /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
+    /// Ends the wait of `vcpu`, which is about to run. If it waited, it did so on the hart that it ran on last.
     pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
         if let Some(hart) = last.map(|hart| self.hart(hart)) {
             // The scheduler's lock, by which the vCPU has come here, orders this behind the beginning of its wait.
@@ -297,13 +297,13 @@ impl Hypervisor {
         }
     }
 
-    /// `hart` waits, with nothing to do.
+    /// Notes that `hart` is idle.
     pub fn begin_rest(&self, hart: &Hart) {
         let own = HartSet::only(hart.index).bits();
         self.resting.fetch_or(own, Ordering::Relaxed);
     }
 
-    /// `hart` has something to do.
+    /// Notes that `hart` is no longer idle.
     pub fn end_rest(&self, hart: &Hart) {
         let own = HartSet::only(hart.index).bits();
         self.resting.fetch_and(!own, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The performance monitor's report on the console (`abi::monitor`).
 //!
-//! A hart books its time when it changes what it does, so that one that is with a guest, or rests, may have booked nothing for long. A
-//! report that is asked for waits until each hart has been interrupted and has booked what it did.
+//! A hart publishes its CPU time when it changes its work, so a hart in a guest, or an idle one, may not have published for long. A
+//! requested report waits until each hart has been interrupted and has published.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,8 +17,8 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 
-/// Asks for a report: harts with guests leave them, harts that rest are woken, and the last to have booked its time prints. Only then is
-/// the UART served again, so that answers come in the order of the questions. `own` has attended to the UART, and books next.
+/// Requests a report: harts leave their guests, idle harts are woken, and the last one to publish its CPU time prints. Only then is
+/// the UART served again, so that answers come in the order of the commands. `own` has served the UART, and publishes next.
 pub fn ask(system: &Hypervisor, own: &Hart) {
     let harts: HartSet = system.harts.iter().map(|hart| hart.index).collect();
     system.report.add(harts);
@@ -27,7 +27,7 @@ pub fn ask(system: &Hypervisor, own: &Hart) {
     }
 }
 
-/// `hart` has been interrupted, and has booked what it did until then.
+/// Publishes for `hart`, which was interrupted and has charged all its time.
 #[inline]
 pub fn publish(system: &Hypervisor, hart: &Hart) {
     if system.report.any() {
@@ -39,14 +39,14 @@ pub fn publish(system: &Hypervisor, hart: &Hart) {
 #[inline(never)]
 fn print_if_last(system: &Hypervisor, hart: &Hart) {
     if system.report.publish(hart.index) {
-        // The counters as they stand, line by line between the other lines of the console, which takes everything.
+        // The counters at this moment, line by line between the other lines of the console, which takes everything.
         let _ = heap::permit(|| write(system, &records(system), &mut Lines(String::new())));
         console::end_answer();
         system.aplic.resample(system.board.uart.source);
     }
 }
 
-/// The line that is being written; the heap never holds more of a report than that.
+/// Line that is being written; the heap never holds more of a report.
 struct Lines(String);
 
 impl Write for Lines {
@@ -77,11 +77,11 @@ fn records(system: &Hypervisor) -> Vec<VmRecord> {
     system.vms.iter().map(record).collect()
 }
 
-/// Prints the counters as the last thing before the power goes.
+/// Prints the counters before the power goes off.
 pub fn last_report(system: &Hypervisor) {
     heap::permit(|| {
         let vms = records(system);
-        console::last_words(|out| {
+        console::final_report(|out| {
             // The UART takes everything.
             let _ = write(system, &vms, &mut Through(out));
         });

@@ -1,4 +1,4 @@
-//! The pages of guests whose memory comes when it is touched.
+//! Pages of demand-paged guests.
 
 use core::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use crate::system::harts;
 use crate::system::{Hypervisor, system};
 use crate::vm::Vm;
 
-/// The frames of one VM's guest.
+/// Frames of one VM's guest.
 #[derive(Clone, Copy, Debug)]
 pub struct PagesOf(pub VmId);
 
@@ -34,7 +34,7 @@ impl PageStore for PagesOf {
     }
 
     fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
-        // Before the system stands nobody touches a guest's memory.
+        // No guest's memory is touched before the system is installed.
         if system().is_none() {
             // SAFETY: as for `look`.
             return with(&mut unsafe { PhysicalTables::standing() });
@@ -53,7 +53,7 @@ impl PageStore for PagesOf {
 
     fn free(&self, frame: HostRegion) {
         if let Some(system) = system() {
-            // It is the owner's: its page was in the table.
+            // The frame is the owner's: its page was in the table.
             let _ = system.pages.lock().take_back(self.0, frame);
         }
     }
@@ -63,10 +63,10 @@ impl PageStore for PagesOf {
     }
 }
 
-/// A VM is about to be loaded, by a vCPU of its own, and its devices have been reset: its former run's pages go.
+/// Releases the pages of the former run of a VM that is about to be loaded, by a vCPU of its own, after its devices were reset.
 pub fn begin_anew(vm: &Vm) {
-    if vm.memory.comes_on_touch() {
-        // Whoever serves its devices reaches its memory under this lock.
+    if vm.memory.is_demand_paged() {
+        // A hart that serves its devices accesses its memory under this lock.
         let _devices = vm.trapped_devices.lock();
         give_all_back(vm, &mut vm.reclaim.lock());
     }
@@ -78,12 +78,12 @@ fn give_all_back(vm: &Vm, reclaim: &mut Reclaim) {
     vm.memory.give_back();
 }
 
-/// A VM has stopped for good, unless it has been started again meanwhile: its pages go.
+/// Releases the pages of a VM that has stopped for good, unless it was started again meanwhile.
 pub fn end(system: &Hypervisor, vm: &Vm) {
-    if vm.memory.comes_on_touch() {
+    if vm.memory.is_demand_paged() {
         let mut trapped = vm.trapped_devices.lock();
         let mut reclaim = vm.reclaim.lock();
-        // Nobody starts it under this lock.
+        // The VM cannot be started while this lock is held.
         let life = vm.life_cycle.lock();
         if life.state() != VmState::Stopped {
             vm.reclaim_pending.store(false, Ordering::Relaxed);

@@ -7,15 +7,15 @@ use crate::system::Hypervisor;
 use crate::system::harts;
 use crate::system::interrupt_port;
 
-/// Changes what becomes of waiting vCPUs. All harts are told, and set hgeie before they go on.
+/// Changes the wait policy. All harts are kicked, and set hgeie before they go on.
 pub fn set_wait(system: &Hypervisor, policy: WaitPolicy) {
     system.use_host_interrupts(!policy.tests());
     system.set_wait(policy);
     interrupt_port::watch_as_wanted(system, harts::current());
 }
 
-/// Scheduler's policy for a method of the description: the one with the same name. `oracle` is `reservation` with a holder that the machine
-/// tells.
+/// Scheduler's policy for a method of the description: the one with the same name. `oracle` is `reservation` with the holder that the machine
+/// names.
 #[must_use]
 pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
     let same = match method {

@@ -1,6 +1,6 @@
-//! Devices that a hart looks at when a time has come, though nobody has told of them.
+//! Times at which a hart polls devices that send no interrupt.
 //!
-//! The hart's timer is set to the earliest of their times, or to what else it is for. A device that was looked at meanwhile by another hart knows
+//! The hart's timer is set to the earliest of these times and the hart's other deadlines. A device that another hart has polled meanwhile knows
 //! itself that its time has not come.
 
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::hart::csr::{self, number};
 const SOURCES: u32 = u64::BITS;
 const MICROSECONDS: u64 = 1_000_000;
 
-/// The longest time between two looks at a device with this source, in ticks. Those that there is no bit for are never looked at so.
+/// Longest time between two polls of a device with this source, in ticks; 0 for sources without a bit, which are never polled so.
 #[must_use]
 pub const fn patience(source: u32, timebase_hertz: u64) -> u64 {
     match source < SOURCES {
@@ -22,7 +22,7 @@ pub const fn patience(source: u32, timebase_hertz: u64) -> u64 {
     }
 }
 
-/// The devices that a hart looks at when a time has come. Only the hart itself uses it.
+/// Times at which a hart polls devices. Used by the hart itself alone.
 #[derive(Debug)]
 pub struct PollSchedule {
     /// The earliest of the times.
@@ -46,13 +46,13 @@ impl Default for PollSchedule {
 }
 
 impl PollSchedule {
-    /// The hart's timer is set to this time, or to that of a device, if one is earlier.
+    /// Sets the hart's timer to this time, or to the time of a device, if one is earlier.
     pub fn set_timer(&self, others: u64) {
         self.others.store(others, Ordering::Relaxed);
         self.arm();
     }
 
-    /// The device with this source is looked at by then, in place of any other time of its own, and the hart's timer is set so.
+    /// Sets the time at which the device with this source is polled, in place of its former one, and the hart's timer.
     pub fn poll_by(&self, source: SourceNumber, at: u64) {
         let Some(place) = self.times.get(source.0 as usize) else {
             return;
@@ -69,7 +69,7 @@ impl PollSchedule {
         self.arm();
     }
 
-    /// Takes the devices whose time has come, if one has. The hart's timer is set to what comes next.
+    /// Takes the devices whose time has come, if there are any. Sets the hart's timer to the next time.
     #[must_use]
     pub fn take(&self, time: u64) -> Option<impl Iterator<Item = u32> + use<>> {
         if self.at.load(Ordering::Relaxed) > time {
@@ -98,7 +98,7 @@ impl PollSchedule {
     #[inline]
     fn arm(&self) {
         let [at, others] = [&self.at, &self.others].map(|time| time.load(Ordering::Relaxed));
-        // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
+        // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `handle_host_interrupts` handles it.
         unsafe { csr::write::<{ number::STIMECMP }>(at.min(others)) };
     }
 }

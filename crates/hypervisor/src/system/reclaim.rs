@@ -1,4 +1,4 @@
-//! A guest gives pages back: what `memory::reclaim` asks of harts, vCPUs and devices.
+//! Reclaim of a guest's pages: access of `memory::reclaim` to harts, vCPUs and devices.
 
 use crate::devices::trapped_devices::TrappedDevices;
 use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion, PAGE_SIZE};
@@ -8,21 +8,21 @@ use crate::system::harts;
 use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 
-/// The world around the pages of a VM, whose devices this has.
+/// Context of a VM's pages, with its devices locked.
 struct Around<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
     trapped: &'a TrappedDevices,
 }
 
-/// Goes on giving back what the guest has given, for a bounded time, in the time of a vCPU of its own.
+/// Continues the reclaim of the guest's pages, for a bounded time, in the time of one of its vCPUs.
 pub fn step(system: &Hypervisor, vm: &Vm, trapped: &TrappedDevices) -> Step {
     let around = Around {
         system,
         vm,
         trapped,
     };
-    vm.note_pages_go();
+    vm.begin_unmapping();
     vm.reclaim.lock().step(&around)
 }
 
@@ -47,7 +47,7 @@ impl Port for Around<'_> {
     }
 
     fn advance(&self) -> u64 {
-        self.vm.note_pages_gone()
+        self.vm.end_unmapping()
     }
 
     fn is_used(&self, generation: u64) -> bool {
@@ -64,9 +64,9 @@ impl Port for Around<'_> {
     }
 
     fn forget(&self, frames: &[HostPhysical]) {
-        // The operator's hart may be writing what it had looked up before.
+        // The operator's hart may be writing to a page that it had translated before.
         drop(self.vm.reported_allocation.lock());
-        // A vCPU may have begun to wait for a word behind the look above: nobody changes it there any more.
+        // A vCPU may have begun to wait for a word after the check above: no hart changes the word there any more.
         for vcpu in self.system.vcpus_of(self.vm.id) {
             let mut word = vcpu.word.lock();
             let goes = |place: HostPhysical| frames.contains(&place.align_down(PAGE_SIZE));

@@ -1,9 +1,8 @@
 //! Generation of a VM's G-stage table that each hart uses.
 //!
 //! A guest's store to the page of an interrupt file goes where the table sent it when the store was made, and may still be on
-//! its way when the hart has left the guest. Whoever finds that no hart uses an older table looks into the file for the
-//! last time and frees it. So a hart says that it uses a translation no more only behind a fence that its stores to
-//! devices come before.
+//! its way when the hart has left the guest. A hart that finds that no hart uses an older table reads the file for the last
+//! time and frees it. So a hart withdraws its declaration only after a fence that orders its stores to devices before.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -17,8 +16,8 @@ const VM_SHIFT: u32 = 48;
 pub struct Running(AtomicU64);
 
 impl Running {
-    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table. Whoever reads the generation again
-    /// behind this call sees a change of the table, or is seen here by the one that made it.
+    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table. A hart that reads the
+    /// generation again after this call sees a change of the table, or the hart that made the change sees this declaration.
     pub fn set(&self, vm: u16, generation: u64) {
         self.declare(u64::from(vm + 1) << VM_SHIFT | generation);
         fence(Ordering::SeqCst);
@@ -40,7 +39,7 @@ impl Running {
         if self.0.load(Ordering::Relaxed) != 0 {
             hart::devices_before_memory();
         }
-        // Whoever does not see it yet takes this hart to use what it used before.
+        // A hart that does not see this store yet assumes the former declaration.
         self.0.store(value, Ordering::Release);
     }
 

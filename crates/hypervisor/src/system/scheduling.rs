@@ -63,7 +63,7 @@ impl Hypervisor {
         self.kick(kicks.unwrap_or_default());
     }
 
-    /// Lets vCPUs go to where a hart rests, if that was found.
+    /// Migrates vCPUs from a surplus group to one with an idle hart, if the two were found.
     #[inline]
     pub fn follow(&self, flow: Option<Flow>) {
         if let Some(flow) = flow {
@@ -78,7 +78,7 @@ impl Hypervisor {
         self.kick(kicks);
     }
 
-    /// Brings a vCPU that `hart` has a use for to that hart's group, if it only needs a hart.
+    /// Migrates a runnable vCPU to `hart`'s group.
     #[inline]
     pub fn pull(&self, vcpu: VcpuNumber, hart: HartId) {
         if self.scheduler.several {
@@ -88,7 +88,7 @@ impl Hypervisor {
         }
     }
 
-    /// Sends vCPUs away that no hart of the group of `hart` may run any more.
+    /// Migrates vCPUs that no hart of the group of `hart` may run any more.
     #[cold]
     #[inline(never)]
     pub fn migrate_displaced(&self, hart: HartId) {
@@ -136,10 +136,10 @@ impl Hypervisor {
         self.kick(kicks);
     }
 
-    /// Changes how a VM gets its harts.
+    /// Changes a VM's allocation.
     ///
     /// # Errors
-    /// An allocation that cannot be had; nothing has changed then.
+    /// The allocation is not available; nothing has changed then.
     pub fn set_allocation(&self, vm: VmId, to: Allocation) -> Result<(), ConfigError> {
         let kicks = {
             let mut ledger = self.scheduler.shared.ledger.lock();
@@ -152,13 +152,13 @@ impl Hypervisor {
     /// Changes a VM's share.
     ///
     /// # Errors
-    /// One that is out of its range.
+    /// The share is out of its range.
     pub fn set_share(&self, vm: VmId, share: u32) -> Result<(), ConfigError> {
         let mut ledger = self.scheduler.shared.ledger.lock();
         operator::set_share(&mut ledger, self, vm, share)
     }
 
-    /// Changes what happens when a vCPU spins.
+    /// Changes the method for spinning vCPUs.
     pub fn set_spin(&self, method: SpinMethod) {
         self.note_spin(method);
         let policy = super::policy::spin_policy(method);

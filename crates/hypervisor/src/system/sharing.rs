@@ -1,4 +1,4 @@
-//! Interrupts of the devices that the hypervisor serves, and what the devices of one VM tell those of others.
+//! Interrupts of the devices that the hypervisor serves, and notifications between devices of different VMs.
 
 use crate::devices::virtio::backend::disk::DiskNumber;
 use crate::devices::virtio::backend::switch::SwitchNumber;
@@ -10,7 +10,7 @@ use crate::system::harts::Hart;
 use crate::system::pages;
 use crate::system::slots::TheBoard;
 
-/// A device that the hypervisor serves has interrupted it. False where there is none at this source.
+/// Serves the device behind an interrupt of the board. Returns false if the hypervisor serves no device at this source.
 pub fn serve(system: &Hypervisor, source: u32) -> bool {
     let (vm, device) = match system.served.get(source as usize).copied().flatten() {
         Some(ServedDevice::Mediated(vm, device)) => (vm, device),
@@ -31,7 +31,7 @@ pub fn serve(system: &Hypervisor, source: u32) -> bool {
     true
 }
 
-/// Looks at the devices whose time has come on `hart`, which runs this. False where it has not.
+/// Polls the devices whose time has come on `hart`, the calling hart. Returns false if there are none.
 pub fn serve_due(system: &Hypervisor, hart: &Hart, time: u64) -> bool {
     let Some(devices) = hart.poll_schedule.take(time) else {
         return false;
@@ -62,7 +62,7 @@ fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
     }
 }
 
-/// Devices that share something with others look at what there is for them.
+/// Polls these devices of other VMs.
 #[inline(never)]
 pub fn poll_clients(system: &Hypervisor, clients: Clients) {
     for client in clients.iter() {
@@ -75,7 +75,7 @@ pub fn poll_clients(system: &Hypervisor, clients: Clients) {
     }
 }
 
-/// The board's devices that VMs share are asked whether they have done anything, as an interrupt of theirs can have been missed.
+/// Polls the board's devices that VMs share, as one of their interrupts can have been missed.
 pub fn poll_shared(system: &Hypervisor) {
     for number in 0..system.disks.len() {
         serve_disk(system, DiskNumber(number));
@@ -83,7 +83,7 @@ pub fn poll_shared(system: &Hypervisor) {
     for number in 0..system.switches.len() {
         serve_uplink(system, SwitchNumber(number));
     }
-    // A device that is reset late does not interrupt when it has done so.
+    // A device does not interrupt when a slow reset is complete.
     for vm in &system.vms {
         pages::end_if_pending(system, vm);
     }

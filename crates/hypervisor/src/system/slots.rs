@@ -1,4 +1,4 @@
-//! The board's virtio-mmio slots, as the hypervisor itself reaches them (virtio 1.2, §4.2.2).
+//! Access of the hypervisor itself to the board's virtio-mmio slots (virtio 1.2, §4.2.2).
 
 use crate::board::BoardDevice;
 use crate::devices::aplic::board::AplicDriver;
@@ -12,7 +12,7 @@ use crate::memory::physical::Physical;
 
 /// Offset of the kind of device that a slot holds; 0 for none.
 const DEVICE_ID: u64 = 0x008;
-/// A word of the features that the device offers, and which word that is.
+/// Offset of a word of the features that the device offers, and the number of the word.
 const DEVICE_FEATURES: u64 = 0x010;
 const DEVICE_FEATURES_SELECT: u64 = 0x014;
 /// Writing 0 resets the device.
@@ -69,7 +69,7 @@ fn store(device: BoardDevice, register: u64, value: u32) {
     store_register(at, Width::Word, value.into());
 }
 
-/// The board, for what the hypervisor drives itself; without an APLIC as long as none is set up.
+/// The board, for devices that the hypervisor drives itself; without an APLIC as long as none is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct TheBoard<'a>(pub Option<&'a AplicDriver>);
 

@@ -9,13 +9,16 @@ use crate::system::harts::identity;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::sharing;
 
-/// Makes the harts take interrupts of the board as the VMs' allocations want it now.
+/// Assigns the board's interrupts to harts by the VMs' present allocations.
 pub fn reassign(system: &Hypervisor) {
     let online = system.harts.iter().map(|hart| hart.index).collect();
     for vm in &system.vms {
         let own = system.scheduler.own_harts(vm.id);
-        system.attendants.set(online, vm.id, own);
-        let hart = system.attendants.of_vm(vm.id).map(|hart| system.hart(hart));
+        system.interrupt_affinity.set(online, vm.id, own);
+        let hart = system
+            .interrupt_affinity
+            .of_vm(vm.id)
+            .map(|hart| system.hart(hart));
         let index = hart.map_or(0, |hart| hart.board.imsic_index);
         for device in vm
             .settings
@@ -28,7 +31,10 @@ pub fn reassign(system: &Hypervisor) {
             system.aplic.take(source, target);
         }
     }
-    let hart = system.attendants.of_board().map(|hart| system.hart(hart));
+    let hart = system
+        .interrupt_affinity
+        .of_board()
+        .map(|hart| system.hart(hart));
     let index = hart.map_or(0, |hart| hart.board.imsic_index);
     for (source, served) in (0..).zip(&system.served) {
         if let Some(ServedDevice::Disk(_) | ServedDevice::Uplink(_)) = served {
@@ -45,7 +51,7 @@ pub fn reassign(system: &Hypervisor) {
     }
 }
 
-/// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
+/// Polls for device interrupts whose edge was missed. Called on timer interrupts that are taken anyway.
 pub fn poll_devices(system: &Hypervisor, time: u64) {
     if system.claim_poll(time) {
         for vm in &system.vms {

@@ -1,15 +1,15 @@
-//! A lock that no hart is kept from for long.
+//! Spin lock with a bounded wait.
 //!
-//! Whoever finds it free takes it, as with any spin lock: a hart whose turn it would be may be a thread of another computer,
-//! which does not run just now, and others are not to wait for it. But a hart that has looked in vain for [`PATIENCE`] times
-//! claims the next turn. Others respect a claim for [`RESPECT`] looks, then they revoke it: a claim whose hart does not run
-//! costs so much, once.
+//! A hart that finds the lock free takes it, as with any spin lock: the hart that has waited longest may be a thread of another
+//! computer which does not run just now, and others must not wait for it. But a hart that has polled [`PATIENCE`] times without
+//! success claims the next turn. Others respect a claim for [`RESPECT`] polls, then they revoke it: a claim whose hart does not
+//! run costs so much, once.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lock::{Mutex, MutexGuard, order};
 
-/// After so many looks in vain a hart claims the next turn: about as long as others hold the lock once.
+/// Failed polls after which a hart claims the next turn: about as long as others hold the lock once.
 const PATIENCE: u32 = 64;
 /// Number of polls for which a hart respects another hart's claim of the next turn.
 const RESPECT: u32 = 1024;
@@ -31,7 +31,7 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
         }
     }
 
-    /// Waits until nobody else has the value.
+    /// Locks the value.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T, PLACE> {
         order::waits(PLACE);
@@ -48,7 +48,7 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
         self.wait()
     }
 
-    /// The value, if nobody has it and nobody has waited for it for long.
+    /// Locks the value if it is free and no waiter has claimed the next turn.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T, PLACE>> {
         if self.turn.is_free() && !self.value.is_locked() {
             self.value.try_lock()
@@ -57,7 +57,7 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
         }
     }
 
-    /// Waits until nobody has the value, for a moment at least.
+    /// Waits until the value is free, for a moment at least.
     pub fn await_free(&self) {
         while self.value.is_locked() {
             core::hint::spin_loop();
@@ -89,7 +89,7 @@ struct Waiter {
     /// Number that no other waiter has; not 0.
     name: usize,
     looks: u32,
-    /// The claim that it respects, and for how many looks it has.
+    /// Claim that it respects, and the polls for which it has.
     respected: (usize, u32),
 }
 
@@ -123,7 +123,7 @@ impl Turn {
         claimed == 0 || claimed == waiter.name
     }
 
-    /// `waiter` has not got the lock.
+    /// Notes a failed poll of `waiter`, which may claim the next turn.
     fn fail(&self, waiter: &mut Waiter) {
         waiter.looks = waiter.looks.saturating_add(1);
         let claimed = self.0.load(Ordering::Relaxed);
@@ -145,7 +145,7 @@ impl Turn {
         }
     }
 
-    /// `waiter` has the lock.
+    /// Ends the claim of `waiter`, which has the lock.
     fn pass(&self, waiter: &Waiter) {
         if waiter.looks >= PATIENCE {
             self.turn_from(waiter.name, 0);
@@ -153,7 +153,7 @@ impl Turn {
     }
 
     fn turn_from(&self, from: usize, to: usize) {
-        // If somebody else was faster, that is as good.
+        // Another hart may have been faster, which is as good.
         let _ = self
             .0
             .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);

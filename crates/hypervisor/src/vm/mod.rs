@@ -101,7 +101,7 @@ pub struct Vm {
     /// Set while it has stopped and its pages could not be reclaimed yet.
     pub reclaim_pending: AtomicBool,
     /// Set once its guest has given pages back.
-    gives_pages: AtomicBool,
+    reclaims_pages: AtomicBool,
     /// The pages that its guest is giving back.
     pub reclaim: Mutex<Reclaim, { place::RECLAIM }>,
     /// Allocation as its guest reads it.
@@ -133,7 +133,7 @@ impl Vm {
         let reported_allocation = Mutex::new(ReportedAllocation::new(settings.dedicated));
         let loops = settings.pause_loops;
         let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_max);
-        let reclaim = match memory.comes_on_touch() {
+        let reclaim = match memory.is_demand_paged() {
             true => Reclaim::new(),
             false => Reclaim::default(),
         };
@@ -154,7 +154,7 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             reclaim_pending: AtomicBool::new(false),
-            gives_pages: AtomicBool::new(false),
+            reclaims_pages: AtomicBool::new(false),
             reclaim: Mutex::new(reclaim),
             reported_allocation,
             reports: RateLimit::new(board.timebase_hertz, REPORTS_A_SECOND),
@@ -203,18 +203,18 @@ impl Vm {
     }
 
     /// Pages of the guest's memory are about to leave the table. Whoever finds one gone, under the table's lock, sees this.
-    pub fn note_pages_go(&self) {
-        self.gives_pages.store(true, Ordering::Relaxed);
+    pub fn begin_unmapping(&self) {
+        self.reclaims_pages.store(true, Ordering::Relaxed);
     }
 
     /// Returns true if a page that is mapped may have had another frame before. A hart may have that one cached until the table's generation has grown.
     #[must_use]
-    pub fn gives_pages(&self) -> bool {
-        self.gives_pages.load(Ordering::Relaxed)
+    pub fn reclaims_pages(&self) -> bool {
+        self.reclaims_pages.load(Ordering::Relaxed)
     }
 
     /// Pages of the guest's memory have left the table. Returns the new generation.
-    pub fn note_pages_gone(&self) -> u64 {
+    pub fn end_unmapping(&self) -> u64 {
         let _table = self.table.lock();
         // Nobody else changes it while this has the table.
         let generation = self.generation() + 1;
@@ -280,7 +280,7 @@ impl Vm {
     }
 
     /// Forgets what its last guest said of itself, and what was typed for it; the guest's clock starts at 0.
-    pub fn forget_guest(&self) {
+    pub fn reset_guest(&self) {
         self.typed.lock().clear();
         self.restart_time();
         self.heartbeat(0);

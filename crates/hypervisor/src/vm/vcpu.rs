@@ -1,6 +1,6 @@
-//! A virtual CPU: its registers, its power state, and what others ask of it.
+//! A virtual CPU: its state, its interrupts, and requests of others to it.
 //!
-//! `registers` is locked by the hart that runs the vCPU, for as long as it runs it. Others never wait for that lock on
+//! `state` is locked by the hart that runs the vCPU, for as long as the vCPU runs. Others never wait for that lock on
 //! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
 
 use alloc::boxed::Box;
@@ -210,7 +210,7 @@ pub struct Vcpu {
     pub word: Mutex<Option<Word>, { place::WORD }>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub position: LastPosition,
-    pub registers: Mutex<VcpuState, { place::REGISTERS }>,
+    pub state: Mutex<VcpuState, { place::VCPU_STATE }>,
     /// The fences that siblings have asked for.
     pub fences: Fenced,
     /// Conditions of a wait for several words: the wait goes on while they hold.
@@ -224,7 +224,7 @@ impl Vcpu {
         shadow: Option<ShadowTables>,
         sources: usize,
     ) -> Self {
-        let registers = VcpuState {
+        let state = VcpuState {
             shadow: shadow.map(|tables| Box::new(Shadow::new(tables))),
             ..VcpuState::starting_at(0, 0, 0)
         };
@@ -232,7 +232,7 @@ impl Vcpu {
             id,
             vm,
             index,
-            registers: Mutex::new(registers),
+            state: Mutex::new(state),
             has_dispatch_check: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::with_room(sources)),
             stale_files: StaleFiles::default(),

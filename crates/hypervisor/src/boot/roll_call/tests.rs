@@ -28,7 +28,7 @@ impl Harts for Scripted {
         Ok(())
     }
 
-    fn is_back(&mut self, hart: HartId) -> bool {
+    fn has_responded(&mut self, hart: HartId) -> bool {
         assert!(self.started.contains(hart), "nobody else is waited for");
         matches!(self.comes[hart.index()], Ok(Some(when)) if self.time >= 1_000 + when)
     }

@@ -77,11 +77,11 @@ pub enum Interrupt {
 impl Driver {
     const DRIVING: u32 = status::ACKNOWLEDGE | status::DRIVER;
 
-    /// Resets the device and agrees with it on features, which are returned. Its queues come next, and then [`Self::begin`].
+    /// Resets the device and negotiates features, which are returned. Its queues come next, and then [`Self::begin`].
     ///
     /// # Errors
     /// [`DriverError`], after which the device is idle.
-    pub fn agree(
+    pub fn negotiate(
         &self,
         kind: DeviceKind,
         features: Features,
@@ -160,12 +160,12 @@ impl Driver {
         self.set(register::STATUS, 0, board);
     }
 
-    /// Tells the device of something in a queue.
+    /// Notifies the device of new chains in a queue.
     pub fn notify(&self, queue: usize, board: &dyn Board) {
         self.set(register::QUEUE_NOTIFY, queue as u32, board);
     }
 
-    /// The register by which the device is told of something in a queue, whose number is written there.
+    /// Notification register, to which the number of a queue with new chains is written.
     #[must_use]
     pub const fn notification(&self) -> HostPhysical {
         self.at(register::QUEUE_NOTIFY)

@@ -161,7 +161,7 @@ hypervisor_trap_vector:
     csrrw a0, sscratch, zero
     sret
 2:  csrw sscratch, zero
-    tail hypervisor_own_fault
+    tail hypervisor_unexpected_trap
 
 .global hypervisor_float_save
 hypervisor_float_save:

@@ -270,7 +270,7 @@ impl<'c> Port for OnHart<'c> {
         true
     }
 
-    fn in_hand(&self) {
+    fn between_accesses(&self) {
         self.computer.access();
     }
 

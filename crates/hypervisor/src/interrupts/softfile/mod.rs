@@ -1,4 +1,4 @@
-//! A guest's interrupt file in memory, for a vCPU to which no guest file of a hart belongs.
+//! Interrupt file in memory, for a vCPU that has no guest file of a hart.
 //!
 //! It behaves as an IMSIC interrupt file of 63 identities does (AIA chapter 3): messages arrive by
 //! `write_memory`, the vCPU's trapped accesses to `sireg` and

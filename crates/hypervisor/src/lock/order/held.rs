@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
 const NAMES: [&str; 20] = [
-    "Vcpu::registers",
+    "Vcpu::state",
     "Vm::loading",
     "Vm::trapped_devices",
     "Vm::reclaim",
@@ -14,7 +14,7 @@ const NAMES: [&str; 20] = [
     "Groups::ledger",
     "Groups::groups",
     "Vcpu::word",
-    "Vcpu::beside",
+    "Vcpu::conditions",
     "Vcpu::interrupts",
     "Vm::table",
     "Hypervisor::pages",
@@ -89,11 +89,8 @@ mod tests {
         }
         let after = held.without(place::SCHEDULER);
         assert_eq!(after.may_wait(place::REPORTED_ALLOCATION), Ok(()));
-        let text = after.may_wait(place::REGISTERS).unwrap_err().to_string();
-        assert_eq!(
-            text,
-            "waits for Vcpu::registers and has Vm::trapped_devices"
-        );
+        let text = after.may_wait(place::VCPU_STATE).unwrap_err().to_string();
+        assert_eq!(text, "waits for Vcpu::state and has Vm::trapped_devices");
     }
 
     #[test]

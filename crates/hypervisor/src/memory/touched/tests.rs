@@ -129,7 +129,7 @@ fn at(offset: u64) -> GuestPhysical {
 #[test]
 fn touched_page_is_mapped_and_stays() {
     let (memory, table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
-    assert!(memory.comes_on_touch() && memory.whole().is_none() && memory.mapped().is_empty());
+    assert!(memory.is_demand_paged() && memory.whole().is_none() && memory.mapped().is_empty());
     let mapped = |address| store.with_tables(|tables| table.lock().translate(tables, address));
     assert_eq!(mapped(at(0x5000)), None);
     assert_eq!(memory.touch(at(0x5123)), Touch::FaultedIn);

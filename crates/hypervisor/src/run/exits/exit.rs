@@ -15,29 +15,29 @@ use crate::vm::vcpu::{Vcpu, VcpuState};
 pub enum Next {
     /// The guest goes on.
     Resume,
-    /// The scheduler is asked whether it may.
+    /// The scheduler decides whether the guest goes on.
     Reconsider,
-    /// The vCPU waits for its own interrupts, on the hart if it may.
+    /// The vCPU waits for its own interrupts, on the hart if the scheduler allows it.
     Wait,
     /// The vCPU leaves the hart.
     Leave(Leave),
 }
 
-/// A guest that has just been left, with everything that its exit may concern.
+/// Exit of a guest, with all state that its handling may need.
 #[derive(Debug)]
 pub struct Exit<'a> {
     pub system: &'a Hypervisor,
     pub hart: &'a Hart,
     pub vm: &'a Vm,
     pub vcpu: &'a Vcpu,
-    pub registers: &'a mut VcpuState,
+    pub state: &'a mut VcpuState,
     pub cpu_time: CpuTime<'a>,
 }
 
 /// Returns true if an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
-/// counter, the notification. Then it does not wait.
+/// counter, the notification. Such a vCPU does not wait.
 pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
-    // A counter that has just passed zero is shown before anything is asked.
-    exit.registers.counters.note_overflows(&mut HartCounters);
+    // A counter that has just overflowed is injected before pending interrupts are read.
+    exit.state.counters.note_overflows(&mut HartCounters);
     csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
 }

@@ -1,12 +1,12 @@
-//! Gives an exception to the guest, as the hart would have if it had been delegated.
+//! Injection of exceptions, as the hart would have delivered them if they had been delegated.
 
 use crate::hart::csr::{self, number, status};
 use crate::vm::vcpu::VcpuState;
 
 /// Makes the guest take the exception `cause` with `value` in its stval, at the instruction that it was left at
 /// (privileged architecture, "Trap Entry": sepc, scause, stval, SPP, SPIE and SIE, then stvec's base).
-pub fn exception(registers: &mut VcpuState, cause: u64, value: u64) {
-    let context = &mut registers.context;
+pub fn exception(state: &mut VcpuState, cause: u64, value: u64) {
+    let context = &mut state.context;
     let old = csr::read::<{ number::VSSTATUS }>();
     let mut new = old & !(status::SPP | status::SPIE | status::SIE);
     if !context.in_user_mode() {

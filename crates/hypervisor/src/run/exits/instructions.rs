@@ -29,29 +29,29 @@ const COUNTERS: core::ops::RangeInclusive<u16> = 0xC00..=0xC1F;
 /// siselect values of the array of major interrupt priorities.
 const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
 
-/// An instruction that the hart gave to the hypervisor. A guest's WFI is by far the most frequent.
+/// Handles an instruction that trapped. A guest's WFI is by far the most frequent.
 #[inline(always)]
 pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let bits = csr::read::<{ number::STVAL }>();
-    if bits == u64::from(WFI) && !exit.registers.context.in_user_mode() {
+    if bits == u64::from(WFI) && !exit.state.context.in_user_mode() {
         return wait(exit);
     }
     any_instruction(exit, bits as u32)
 }
 
-/// An instruction whose bits are in stval, or 0 there.
+/// Handles an instruction whose bits are in stval, or 0 there.
 #[inline(never)]
 fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
     // stval may hold the instruction or 0 (privileged architecture, "stval").
     let bits = match bits {
-        0 => match unprivileged::fetch_instruction(exit.registers.context.program_counter) {
+        0 => match unprivileged::fetch_instruction(exit.state.context.program_counter) {
             Some(bits) => bits,
             // The guest has changed its tables since. It executes the instruction again.
             None => return (ExitCause::VirtualInstruction, Next::Resume),
         },
         bits => bits,
     };
-    let user = exit.registers.context.in_user_mode();
+    let user = exit.state.context.in_user_mode();
     match Instruction::decode(bits) {
         Instruction::WaitForInterrupt if !user => wait(exit),
         Instruction::WaitOnReservation => spin(exit),
@@ -61,15 +61,13 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
                 kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
                 ..
             },
-        ) if !user && exit.registers.shadow.is_some() => {
-            on_hart(exit).fence(exit.registers, fence);
+        ) if !user && exit.state.shadow.is_some() => {
+            on_hart(exit).fence(exit.state, fence);
             advance(exit);
             (ExitCause::SfenceVma, Next::Resume)
         }
-        Instruction::Csr(access)
-            if access.csr == SATP && !user && exit.registers.shadow.is_some() =>
-        {
-            on_hart(exit).access_address_space(exit.registers, access);
+        Instruction::Csr(access) if access.csr == SATP && !user && exit.state.shadow.is_some() => {
+            on_hart(exit).access_address_space(exit.state, access);
             advance(exit);
             (ExitCause::Satp, Next::Resume)
         }
@@ -77,12 +75,12 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
             kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
             ..
         }) if !user && fences_trap(exit) => {
-            // The guest makes it again, and it traps no more.
-            translations::fenced(exit.hart, exit.registers);
+            // The guest repeats the access, which traps no more.
+            translations::fenced(exit.hart, exit.state);
             (ExitCause::SfenceVma, Next::Resume)
         }
         Instruction::Csr(access) if access.csr == SATP && !user && fences_trap(exit) => {
-            if translations::access_address_space(exit.hart, exit.registers, access) {
+            if translations::access_address_space(exit.hart, exit.state, access) {
                 advance(exit);
             }
             (ExitCause::Satp, Next::Resume)
@@ -104,20 +102,16 @@ const fn on_hart<'a>(exit: &Exit<'a>) -> OnHart<'a> {
 
 /// Returns true if the guest's fences trap, and with them its accesses to satp.
 fn fences_trap(exit: &Exit<'_>) -> bool {
-    exit.registers.context.hstatus & csr::hstatus::VTVM != 0
+    exit.state.context.hstatus & csr::hstatus::VTVM != 0
 }
 
 fn advance(exit: &mut Exit<'_>) {
-    exit.registers.context.program_counter = exit.registers.context.program_counter.wrapping_add(4);
+    exit.state.context.program_counter = exit.state.context.program_counter.wrapping_add(4);
 }
 
-/// The guest has no hypervisor extension, so to it the instruction is illegal.
+/// Injects an illegal-instruction exception: the guest has no hypervisor extension.
 fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next) {
-    inject::exception(
-        exit.registers,
-        exception::ILLEGAL_INSTRUCTION,
-        u64::from(bits),
-    );
+    inject::exception(exit.state, exception::ILLEGAL_INSTRUCTION, u64::from(bits));
     (cause, Next::Resume)
 }
 
@@ -137,16 +131,16 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// WRS.NTO: the vCPU spins.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let seen = spin::at_wrs(exit.vm, exit.registers);
+    let seen = spin::at_wrs(exit.vm, exit.state);
     advance(exit);
     (ExitCause::WrsNto, spins::spin(exit, seen))
 }
 
 /// A pause loop: the vCPU spins.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    exit.registers.pauses.grow();
-    terms::set_pause_loops(exit.hart, exit.registers.pauses, true);
-    // A policy that waits for words has the loop read. The others are what other hypervisors do, which know nothing of it.
+    exit.state.pauses.grow();
+    terms::set_pause_loops(exit.hart, exit.state.pauses, true);
+    // A policy that waits for words decodes the loop. The other policies do as other hypervisors, which do not.
     let waits_for_words = exit
         .system
         .scheduler
@@ -154,8 +148,8 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         .scheduler()
         .waits_for_words();
     let seen = match waits_for_words {
-        true => match spin::at_pause(exit.vm, exit.registers) {
-            Spin::Unknown => spin::at_pause_of_several(exit.vm, exit.vcpu, exit.registers),
+        true => match spin::at_pause(exit.vm, exit.state) {
+            Spin::Unknown => spin::at_pause_of_several(exit.vm, exit.vcpu, exit.state),
             known => known,
         },
         false => Spin::Unknown,
@@ -164,27 +158,27 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     (ExitCause::PauseLoop, spins::spin(exit, seen))
 }
 
-/// Reads a counter that is not open on the hart: the vCPU's `cycle` or `instret`, or one that has an event.
+/// Reads a counter that traps: the vCPU's `cycle` or `instret`, or one that has an event.
 fn counter(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
     let number = (access.csr - number::HPMCOUNTER0) as u8;
-    let granted = !exit.registers.context.in_user_mode()
+    let granted = !exit.state.context.in_user_mode()
         || csr::read::<{ number::SCOUNTEREN }>() >> number & 1 != 0;
-    let value = exit.registers.counters.read(number, &HartCounters);
+    let value = exit.state.counters.read(number, &HartCounters);
     let Some(value) = value.filter(|_| granted && !access.writes()) else {
         return refuse(exit, bits, ExitCause::Csr);
     };
-    exit.registers
+    exit.state
         .context
         .set(access.destination.number() as u8, value);
-    exit.registers.counters.retire();
+    exit.state.counters.retire();
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }
 
-/// A CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.
+/// Handles a CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.
 fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
     let operand = match access.operand {
-        CsrOperand::Register(register) => exit.registers.context.get(register.number() as u8),
+        CsrOperand::Register(register) => exit.state.context.get(register.number() as u8),
         CsrOperand::Immediate(bits) => u64::from(bits),
     };
     let old = {
@@ -207,7 +201,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     let Some(old) = old else {
         return refuse(exit, bits, ExitCause::Csr);
     };
-    exit.registers
+    exit.state
         .context
         .set(access.destination.number() as u8, old);
     show_interrupts(exit.vcpu);

@@ -1,4 +1,4 @@
-//! Guest page faults: accesses to emulated devices, and to what is not the guest's.
+//! Guest page faults: accesses to emulated devices, and to addresses that are not the guest's.
 
 use abi::monitor::ExitCause;
 use scheduler::Leave;
@@ -24,19 +24,19 @@ use crate::system::sharing;
 const VMID_SHIFT: u32 = 44;
 const VMID: u64 = 0x3fff;
 
-/// A fault of the G-stage.
+/// Handles a fault of the G-stage.
 #[inline(never)]
 pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
     let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
-    if exit.vm.memory.comes_on_touch() && exit.vm.memory.holds(address) {
+    if exit.vm.memory.is_demand_paged() && exit.vm.memory.holds(address) {
         return touch(exit, address, cause, value);
     }
     emulate(exit, cause, address, value)
 }
 
-/// An access to what is not the guest's memory, or not to be used so: `cause` is that of the G-stage's fault, `value` the
+/// Emulates an access to an address without memory, or without the right: `cause` is that of the G-stage's fault, `value` the
 /// guest-virtual address.
 pub fn emulate(
     exit: &mut Exit<'_>,
@@ -47,7 +47,7 @@ pub fn emulate(
     if cause == exception::FETCH_GUEST_PAGE {
         return refuse(exit, cause, value);
     }
-    let at = exit.registers.context.program_counter;
+    let at = exit.state.context.program_counter;
     let known = TrapInstruction::from_htinst(csr::read::<{ number::HTINST }>());
     let operation = match known.trapped(|| unprivileged::fetch_instruction(at)) {
         Trapped::Operation(operation) => operation,
@@ -69,17 +69,17 @@ pub fn emulate(
         }
         Some((Owner::Direct { .. }, _)) | None => return refuse(exit, cause, value),
     };
-    let context = &mut exit.registers.context;
+    let context = &mut exit.state.context;
     context.program_counter = context.program_counter.wrapping_add(operation.length);
     (name, Next::Resume)
 }
 
-/// The guest's memory, of which this page was not mapped when the hart looked: it does the access again.
+/// Maps a page of the guest's memory that was not mapped at the fault; the guest repeats the access.
 #[inline(never)]
 fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) -> (ExitCause, Next) {
     match exit.vm.memory.touch(address) {
-        Touch::FaultedIn if !exit.vm.gives_pages() => {}
-        // Another vCPU was faster, or the hart keeps in mind that there was nothing, or what was there before a sibling gave the page back.
+        Touch::FaultedIn if !exit.vm.reclaims_pages() => {}
+        // Another vCPU was faster, or the hart has cached that the page was not mapped, or the frame from before a sibling gave the page back.
         Touch::FaultedIn | Touch::Present => {
             let vmid = csr::read::<{ number::HGATP }>() >> VMID_SHIFT & VMID;
             fence::guest_physical_page(address.raw(), vmid);
@@ -96,11 +96,11 @@ pub fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) 
         exception::LOAD_GUEST_PAGE => exception::LOAD_ACCESS,
         _ => exception::STORE_ACCESS,
     };
-    inject::exception(exit.registers, fault, value);
+    inject::exception(exit.state, fault, value);
     (ExitCause::GuestPageFault, Next::Resume)
 }
 
-/// An access to a trapped device. Says as what it is counted, and whether the device has taken it.
+/// Emulates an access to a trapped device. Returns the cause that it is counted under, and whether the device has taken it.
 fn device_access(
     exit: &mut Exit<'_>,
     device: DeviceNumber,
@@ -111,7 +111,7 @@ fn device_access(
     let at = trapped::Access { offset, width };
     let devices = VmContext::new(exit.system, exit.vm);
     let mut trapped = exit.vm.trapped_devices.lock();
-    let context = &mut exit.registers.context;
+    let context = &mut exit.state.context;
     match operation.access {
         Access::Load { register, .. } => {
             let (name, value) = trapped.load(device, at, &devices);
@@ -121,8 +121,8 @@ fn device_access(
         Access::Store { register } => {
             let value = width.truncate(context.get(register.number() as u8));
             let answer = trapped.store(device, at, value, &devices);
-            if answer.1 == Err(WouldBlock) && exit.vm.memory.comes_on_touch() {
-                // It may be that it waits for pages to go.
+            if answer.1 == Err(WouldBlock) && exit.vm.memory.is_demand_paged() {
+                // The device may wait for pages to be unmapped.
                 reclaim::step(exit.system, exit.vm, &trapped);
             }
             drop(trapped);
@@ -134,10 +134,10 @@ fn device_access(
     }
 }
 
-/// An access to the page of a vCPU's interrupt file that is kept in memory. It reads as zero (AIA, "Memory region for an
+/// Emulates an access to the page of a vCPU's interrupt file in memory. The page reads as zero (AIA, "Memory region for an
 /// interrupt file").
 fn interrupt_file(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: usize, offset: u64) {
-    let context = &mut exit.registers.context;
+    let context = &mut exit.state.context;
     match operation.access {
         Access::Load { register, .. } => context.set(register.number() as u8, 0),
         Access::Store { register } => {

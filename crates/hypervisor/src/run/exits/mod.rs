@@ -18,8 +18,7 @@ use abi::monitor::ExitCause;
 /// scause of the interrupt of a counter that has passed zero (Sscofpmf).
 const COUNTER_OVERFLOW: u64 = csr::interrupt::CAUSE | 13;
 
-/// Handles the exit that has just happened on this hart. It is called in one place and becomes a part of it; what it calls does
-/// not, so that a hart's loop stays small.
+/// Handles an exit on this hart. Inlined in its one caller; the functions that it calls are not, so that a hart's loop stays small.
 #[inline(always)]
 pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
@@ -32,7 +31,7 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(exit, cause)
         }
-        // They are delegated but where there are shadow tables.
+        // Page faults are delegated except with shadow tables.
         exception::FETCH_PAGE | exception::LOAD_PAGE | exception::STORE_PAGE => {
             paging::page_fault(exit, cause)
         }
@@ -40,10 +39,10 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     }
 }
 
-/// An interrupt has ended the guest's stay.
+/// Handles an interrupt that ended the guest's stay.
 #[inline(never)]
 fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
-    exit.registers.counters.note_overflows(&mut HartCounters);
+    exit.state.counters.note_overflows(&mut HartCounters);
     if cause == COUNTER_OVERFLOW {
         hart_counters::acknowledge();
         return (ExitCause::CounterOverflow, Next::Resume);
@@ -56,14 +55,14 @@ fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     (handled.cause, next)
 }
 
-/// The guest lacked its floating-point registers, or takes an exception that the hart does not delegate to it.
+/// Loads the guest's floating-point registers, or injects an exception that the hart does not delegate.
 #[cold]
 #[inline(never)]
 fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let illegal = cause == exception::ILLEGAL_INSTRUCTION;
     if !(illegal && lacks_float(exit)) {
-        // Everything else is delegated where the hart can delegate; where it cannot, the guest gets it from here.
-        inject::exception(exit.registers, cause, csr::read::<{ number::STVAL }>());
+        // All other exceptions are delegated if the hart can delegate them, and injected here if it cannot.
+        inject::exception(exit.state, cause, csr::read::<{ number::STVAL }>());
     }
     let name = match illegal {
         true => ExitCause::IllegalInstruction,
@@ -74,6 +73,6 @@ fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
 
 /// Loads the guest's floating-point registers if the instruction lacked only them, and returns true then.
 fn lacks_float(exit: &mut Exit<'_>) -> bool {
-    let VcpuState { float, context, .. } = &mut *exit.registers;
+    let VcpuState { float, context, .. } = &mut *exit.state;
     float.give(&exit.hart.float, exit.vcpu.id, context)
 }

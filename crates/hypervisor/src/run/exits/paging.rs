@@ -15,7 +15,7 @@ use crate::memory::walk::{Access, Features, Reader};
 use crate::run::shadow::OnHart;
 use crate::vm::Vm;
 
-/// The memory of a VM's guest, in which its tables lie.
+/// Memory of a VM's guest, which holds its tables.
 struct TablesOf<'a>(&'a Vm);
 
 impl GuestTables for TablesOf<'_> {
@@ -29,7 +29,7 @@ impl GuestTables for TablesOf<'_> {
     }
 }
 
-/// A page fault of fetch, load or store.
+/// Handles a page fault of fetch, load or store.
 #[inline(never)]
 pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let address = csr::read::<{ number::STVAL }>();
@@ -42,20 +42,20 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let mut found = walk_guest_tables(exit, address, (access, reader));
     if found == WalkResult::PageFault && cause == exception::STORE_PAGE && manages_cache_block(exit)
     {
-        // It needs no more than a load does, but its faults are those of stores (CMO, "Memory Protection").
+        // A cache-block instruction needs the rights of a load, but its faults are those of stores (CMO, "Memory Protection").
         access = Access::Load;
         found = walk_guest_tables(exit, address, (access, reader));
     }
     let guest = match found {
         WalkResult::Allowed(leaf) => leaf,
         WalkResult::PageFault => {
-            inject::exception(exit.registers, cause, address);
+            inject::exception(exit.state, cause, address);
             return (ExitCause::PageFault, Next::Resume);
         }
         WalkResult::AccessFault => return memory::refuse(exit, guest_fault(access), address),
         WalkResult::Again => return (ExitCause::ShadowFill, Next::Resume),
     };
-    if exit.vm.memory.comes_on_touch()
+    if exit.vm.memory.is_demand_paged()
         && exit.vm.memory.holds(guest.to)
         && exit.vm.memory.touch(guest.to) == Touch::NoFrame
     {
@@ -72,13 +72,13 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         vm: exit.vm,
         vcpu: exit.vcpu,
     };
-    if let Some(shadow) = &mut exit.registers.shadow {
+    if let Some(shadow) = &mut exit.state.shadow {
         at.fill(shadow, &leaf);
     }
     (ExitCause::ShadowFill, Next::Resume)
 }
 
-/// The fault that the same access would have been in the G-stage.
+/// Cause of the same access's fault in the G-stage.
 const fn guest_fault(access: Access) -> u64 {
     match access {
         Access::Fetch => exception::FETCH_GUEST_PAGE,
@@ -87,11 +87,11 @@ const fn guest_fault(access: Access) -> u64 {
     }
 }
 
-/// On whose behalf the guest's hart accesses memory.
+/// Privilege and rights of the access.
 fn reader(exit: &Exit<'_>) -> Reader {
     let fields = csr::read::<{ number::VSSTATUS }>();
     Reader {
-        user: exit.registers.context.in_user_mode(),
+        user: exit.state.context.in_user_mode(),
         reads_user_pages: fields & status::SUM != 0,
         reads_code: fields & status::MXR != 0,
     }
@@ -99,7 +99,7 @@ fn reader(exit: &Exit<'_>) -> Reader {
 
 /// Translates the access by the guest's own tables.
 fn walk_guest_tables(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> WalkResult {
-    let Some(shadow) = &exit.registers.shadow else {
+    let Some(shadow) = &exit.state.shadow else {
         return WalkResult::PageFault;
     };
     if !shadow.translates() {
@@ -120,7 +120,7 @@ fn walk_guest_tables(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> Wal
 /// Returns true if the guest executed a cache-block instruction that it may execute.
 fn manages_cache_block(exit: &Exit<'_>) -> bool {
     let may = csr::read::<{ number::HENVCFG }>() & environment::CACHE_BLOCKS != 0;
-    let at = exit.registers.context.program_counter;
+    let at = exit.state.context.program_counter;
     may && unprivileged::fetch_instruction(at).is_some_and(instruction::manages_cache_block)
 }
 

@@ -15,7 +15,7 @@ use crate::vm::word::{Spin, Word};
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     let cpu_time = exit.cpu_time;
     let count = |event| cpu_time.count(event);
-    if let Some(before) = exit.registers.spinning.exit(spin) {
+    if let Some(before) = exit.state.spinning.exit(spin) {
         count(Event::SpinWait);
         let EndedSpin { exits, interrupts } = before;
         if let Some(event) = length(exits) {
@@ -39,7 +39,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         exit.vcpu.position.set(position);
     }
     let holder = word.and_then(|word| machine_holder(exit, word).or_else(|| holder(exit, word)));
-    exit.registers.holder = holder;
+    exit.state.holder = holder;
     let spins = SpinExit {
         on: match spin_on(word) {
             // The scheduler of this group cannot tell that a holder in another group is on no hart.
@@ -51,7 +51,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         holder,
     };
     let groups = &exit.system.scheduler;
-    // Nothing changes that another group could want to know.
+    // No load bit of this group changes.
     let keep = groups
         .lock_of(exit.hart.index)
         .keeps_hart(exit.hart.index, spins, groups.places());
@@ -77,7 +77,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     }
     if let Some(word) = word {
         *exit.vcpu.word.lock() = Some(word);
-        exit.registers.waits_for_word = true;
+        exit.state.waits_for_word = true;
     }
     Next::Leave(match word {
         Some(_) if position.is_some() => Leave::SpinForTurn,
@@ -108,7 +108,7 @@ fn length(exits: u32) -> Option<Event> {
     })
 }
 
-/// Sibling that holds the lock, where the machine tells and the method asks: for comparison with a hypervisor that knows.
+/// Sibling that holds the lock, if the machine names it and the method is `oracle`: a bound for comparisons.
 fn machine_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
     if exit.system.spin() != SpinMethod::Oracle || !exit.hart.has(Capability::LockHolder) {
         return None;
@@ -142,16 +142,16 @@ fn is_running(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 
-/// Polls the vCPU's word for a round trip of context switches, at most `max`, unless such polls have failed lately. True if the wait is over.
+/// Polls the vCPU's word for a round trip of context switches, at most `max`, unless such polls have failed lately. Returns true if the wait is over.
 fn poll_briefly(exit: &mut Exit<'_>, word: Word, max: Ticks) -> bool {
-    if !exit.registers.poll_history.should_poll() {
+    if !exit.state.poll_history.should_poll() {
         return false;
     }
     let round_trip = exit.hart.switch_cost.round_trip();
     let over = probe::poll_word(exit.hart, exit.vcpu, word, round_trip.min(max));
-    exit.registers.poll_history.note(over);
+    exit.state.poll_history.note(over);
     if over {
-        exit.registers.spinning.note_over();
+        exit.state.spinning.note_over();
     }
     over
 }

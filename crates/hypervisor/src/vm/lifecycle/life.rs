@@ -1,6 +1,6 @@
 //! The life of one VM as a state machine. It is pure: what it does to vCPUs and devices goes through [`Port`].
 //!
-//! One lock holds a [`Life`], and everybody who wants something of the VM asks under that lock: the operator, the guest's
+//! One lock holds a [`LifeCycle`], and all requests are made under that lock: by the operator, the guest's
 //! HSM and SRST calls, the hart that loads the VM, and the harts that its vCPUs leave. `README.md` beside this file has
 //! the picture and the invariants, which `model.rs` checks over all orders of events.
 
@@ -58,9 +58,9 @@ pub enum Originator {
 #[must_use]
 pub enum Outcome {
     /// No outcome yet.
-    Goes,
+    Continues,
     /// The run has ended, and the VM is loaded again.
-    StartsAnew(RestartPlan),
+    Restarts(RestartPlan),
     /// The run has ended for good, until the VM is started.
     Stopped(StopReason),
 }
@@ -380,10 +380,10 @@ impl LifeCycle {
             }
         }
         let Phase::Ending(ending, who) = self.phase else {
-            return Outcome::Goes;
+            return Outcome::Continues;
         };
         if self.power.iter().any(|power| *power != Power::Stopped) {
-            return Outcome::Goes;
+            return Outcome::Continues;
         }
         port.quiesce();
         let (anew, reason) = match ending {
@@ -411,7 +411,7 @@ impl LifeCycle {
             }
         };
         self.load(port);
-        Outcome::StartsAnew(RestartPlan {
+        Outcome::Restarts(RestartPlan {
             failed: (reason != StopReason::None).then_some(reason),
             wait,
             short_runs: self.backoff.short_runs(),

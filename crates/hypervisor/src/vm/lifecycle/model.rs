@@ -184,7 +184,7 @@ impl World {
 
     fn apply(&mut self, event: Event) {
         let Self { life, harts, .. } = self;
-        let mut outcome = Outcome::Goes;
+        let mut outcome = Outcome::Continues;
         match event {
             Event::Start => {
                 if life.start(harts).is_ok() {
@@ -264,8 +264,8 @@ impl World {
             }
         }
         match outcome {
-            Outcome::Goes => {}
-            Outcome::StartsAnew(_) => assert!(self.harts.quiet && !self.stop_wanted),
+            Outcome::Continues => {}
+            Outcome::Restarts(_) => assert!(self.harts.quiet && !self.stop_wanted),
             Outcome::Stopped(_) => {
                 assert!(self.harts.quiet);
                 assert_eq!(self.life.state(), VmState::Stopped);

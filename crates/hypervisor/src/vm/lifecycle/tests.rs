@@ -68,7 +68,7 @@ fn vcpus_of_an_ending_vm_cannot_start() {
     let stop = Ending::Stop(StopReason::Operator);
     assert_eq!(
         life.end(stop, Originator::Operator, &mut harts),
-        Ok(Outcome::Goes)
+        Ok(Outcome::Continues)
     );
     assert_eq!(life.start_vcpu(1, 0, 0, &mut harts), Err(StartError::Ends));
     harts.running[0] = false;
@@ -101,7 +101,7 @@ fn the_operators_last_wish_stands() {
             .map(drop_outcome)
             .unwrap();
         let later = life.end(Ending::Restart, Originator::Guest, &mut harts);
-        assert_eq!(later, Ok(Outcome::Goes));
+        assert_eq!(later, Ok(Outcome::Continues));
         harts.running[0] = false;
         drop_outcome(life.left(&mut harts));
         assert_eq!(life.state(), ends);
@@ -117,7 +117,7 @@ fn only_failures_count_towards_the_restart_limit() {
         let outcome = life.end(ending, Originator::Guest, &mut harts).unwrap();
         let _ = life.loaded(0x8000, 6, &mut harts);
         match outcome {
-            Outcome::StartsAnew(RestartPlan { failed, .. }) => Ok(failed),
+            Outcome::Restarts(RestartPlan { failed, .. }) => Ok(failed),
             other => Err(other),
         }
     };
@@ -140,7 +140,7 @@ fn rebooting_guest_waits_before_it_loads() {
         .end(Ending::Restart, who, harts)
         .unwrap()
     {
-        Outcome::StartsAnew(anew) => anew,
+        Outcome::Restarts(anew) => anew,
         other => panic!("{other:?}"),
     };
     for _ in 0..20 {

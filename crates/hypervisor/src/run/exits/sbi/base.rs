@@ -1,4 +1,4 @@
-//! SBI Base: who answers, and what is offered.
+//! SBI Base: implementation, version, and probes of extensions.
 
 use super::call::{Call, SbiError, SbiResult, extension};
 use crate::hart::firmware;

@@ -14,7 +14,7 @@ pub mod extension {
     pub const DBCN: u64 = 0x4442434E;
     pub const PMU: u64 = 0x504D55;
     pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
-    /// All that a probe finds on every board.
+    /// Extensions that a probe finds on every board.
     pub const ALL: [u64; 8] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, PARTITA];
 }
 
@@ -51,7 +51,7 @@ pub fn named<'a>(
     let all = exit.system.vcpus_of(exit.vm.id);
     let bits = match base {
         u64::MAX => u64::MAX,
-        // More than 64 vCPUs never exist in one VM, so a bit above the last names nobody.
+        // More than 64 vCPUs never exist in one VM, so a bit above the last names no vCPU.
         _ => {
             let shifted = if base < 64 { mask << base } else { 0 };
             let lost = base >= 64 && mask != 0 || base < 64 && shifted >> base != mask;

@@ -8,16 +8,16 @@ use crate::memory::guest::GuestBytes;
 use crate::memory::physical::Physical;
 use crate::run::exits::exit::{Exit, Next};
 
-/// At most so many bytes are taken in one call; the guest is told how many, and calls again.
+/// Most bytes of one call; the guest reads how many were taken, and calls again.
 const LONGEST: usize = 256;
 
-/// Answers a DBCN call. A write of which nothing finds room is made again when others have had the hart.
+/// Answers a DBCN call. A write without any room is repeated after others have had the hart.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     let [length, low, high, ..] = call.arguments;
     let room = exit.vm.console_room() as u64;
     match call.function {
         0 | 2 if room == 0 => {
-            let context = &mut exit.registers.context;
+            let context = &mut exit.state.context;
             context.program_counter = context.program_counter.wrapping_sub(4);
             (Ok(length), Next::Leave(Leave::Yield))
         }

@@ -83,7 +83,7 @@ fn information(exit: &Exit<'_>, counter: u64) -> SbiResult {
 fn configure(exit: &mut Exit<'_>, set: CounterSet, flags: u64, event: u64, data: u64) -> SbiResult {
     let configuration = Configuration::from_flags(flags).ok_or(SbiError::InvalidParameter)?;
     let selection = Selection::named(event, data).ok_or(SbiError::InvalidParameter)?;
-    let counters = &mut exit.registers.counters;
+    let counters = &mut exit.state.counters;
     let found = counters.configure(set, selection, configuration, &mut HartCounters)?;
     Ok(u64::from(found))
 }
@@ -95,7 +95,7 @@ fn start(exit: &mut Exit<'_>, set: CounterSet, flags: u64, value: u64) -> SbiRes
         SNAPSHOT => return Err(SbiError::NoSharedMemory),
         _ => return Err(SbiError::InvalidParameter),
     };
-    let counters = &mut exit.registers.counters;
+    let counters = &mut exit.state.counters;
     counters.start(set, value, &mut HartCounters)?;
     Ok(0)
 }
@@ -106,7 +106,7 @@ fn stop(exit: &mut Exit<'_>, set: CounterSet, flags: u64) -> SbiResult {
         SNAPSHOT | SNAPSHOT_AND_RESET => return Err(SbiError::NoSharedMemory),
         _ => return Err(SbiError::InvalidParameter),
     };
-    let counters = &mut exit.registers.counters;
+    let counters = &mut exit.state.counters;
     if counters.stop(set, reset, &mut HartCounters) {
         Ok(0)
     } else {
@@ -120,6 +120,6 @@ fn read(exit: &mut Exit<'_>, counter: u64) -> SbiResult {
     if !CounterSet::FIRMWARE.has(counter) {
         return Err(SbiError::InvalidParameter);
     }
-    let value = exit.registers.counters.read(counter, &HartCounters);
+    let value = exit.state.counters.read(counter, &HartCounters);
     value.ok_or(SbiError::InvalidParameter)
 }

@@ -1,7 +1,7 @@
 //! SBI RFENCE: fences on other vCPUs.
 //!
-//! A vCPU that is not in its guest only gets a request, which is honoured before it next enters: nobody is signalled.
-//! One that is in its guest is interrupted, and the caller waits until it has left the guest. What is fenced is in
+//! A vCPU that is not in its guest only gets a request, which is carried out before it next enters: no hart is interrupted.
+//! A vCPU in its guest is interrupted, and the caller waits until the vCPU has left the guest. The extent of a fence is in
 //! `memory::translations::remote`.
 
 use abi::system::RemoteFences;
@@ -32,8 +32,8 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         ),
         _ => return Err(SbiError::NotSupported),
     };
-    exit.registers.counters.count(event);
-    // A call that names a vCPU that is not there asks nobody.
+    exit.state.counters.count(event);
+    // A call that names a missing vCPU has no effect.
     let all = named(exit, mask, base)?;
     let what = match operands {
         Some(operands) => {
@@ -51,8 +51,8 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         }
     };
     for vcpu in named(exit, mask, base)? {
-        // Whoever enters its guest from now on has carried the request out first. The caller itself is not in its
-        // guest, so two that wait for each other both go on.
+        // A vCPU that enters its guest from now on has carried the request out first. The caller itself is not in its
+        // guest, so two callers that wait for each other both go on.
         while vcpu.guest_hart().is_some() && vcpu.has_requests(what) {
             core::hint::spin_loop();
         }
@@ -60,7 +60,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     Ok(0)
 }
 
-/// Asks for a fence all vCPUs that it concerns; `named` has a bit for each of the VM that the caller names.
+/// Requests a fence of all vCPUs that it concerns; `named` has a bit for each vCPU of the VM that the caller names.
 fn ask_for_fences(exit: &Exit<'_>, operands: Operands, named: u64) {
     let (system, own) = (exit.system, exit.vm.id);
     let concerned = match system.remote_fences {
@@ -75,7 +75,7 @@ fn ask_for_fences(exit: &Exit<'_>, operands: Operands, named: u64) {
             continue;
         };
         vcpu.fences.push(operands);
-        // Only those that are named must have fenced when the call returns.
+        // Only the named vCPUs must have fenced when the call returns.
         if let Some(hart) = vcpu.ask(request::FENCE_VIRTUAL)
             && is_named
         {

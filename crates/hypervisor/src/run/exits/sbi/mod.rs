@@ -17,10 +17,10 @@ use crate::hart::counters::FirmwareEvent;
 use crate::hart::csr::{self, number};
 use crate::system::interrupt_port;
 
-/// The environment call that the guest has just made.
+/// Handles an environment call of the guest.
 #[inline(never)]
 pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let context = &mut exit.registers.context;
+    let context = &mut exit.state.context;
     let call = Call {
         function: context.get(16),
         arguments: core::array::from_fn(|index| context.get(10 + index as u8)),
@@ -39,7 +39,7 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             let (result, follows) = console::call(exit, &call);
             next = follows;
             if next != Next::Resume {
-                // The call is made again, with its arguments as they were.
+                // The guest repeats the call with the same arguments.
                 return (ExitCause::SbiDbcn, next);
             }
             (ExitCause::SbiDbcn, result)
@@ -69,8 +69,8 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         Ok(value) => (0, value),
         Err(error) => (error as i64 as u64, 0),
     };
-    exit.registers.context.set(10, error);
-    exit.registers.context.set(11, value);
+    exit.state.context.set(10, error);
+    exit.state.context.set(11, value);
     (cause, next)
 }
 
@@ -79,7 +79,7 @@ fn time(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     if call.function != 0 {
         return Err(SbiError::NotSupported);
     }
-    exit.registers.counters.count(FirmwareEvent::SetTimer);
+    exit.state.counters.count(FirmwareEvent::SetTimer);
     // SAFETY: vstimecmp concerns the guest alone.
     unsafe { csr::write::<{ number::VSTIMECMP }>(call.arguments[0]) };
     Ok(0)
@@ -90,13 +90,13 @@ fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     if call.function != 0 {
         return Err(SbiError::NotSupported);
     }
-    exit.registers.counters.count(FirmwareEvent::IpiSent);
+    exit.state.counters.count(FirmwareEvent::IpiSent);
     let mut woken = NumberSet::EMPTY;
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
         exit.cpu_time.count_injected();
         interrupt_port::kick_where_it_runs(exit.system, vcpu);
-        // The caller runs: it finds its own before it waits.
+        // The caller runs: it finds its own interrupt before it waits.
         if vcpu.id != exit.vcpu.id {
             woken.insert(vcpu.id);
         }

@@ -25,7 +25,7 @@ pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     match call.function {
         0 => (start(exit, first, second, third), Next::Resume),
         1 => {
-            // A sibling may start it again only once it has left its hart.
+            // A sibling may start the vCPU again only after it has left its hart.
             lifecycle::stop_vcpu(exit.system, exit.vm, exit.vcpu);
             (Ok(0), Next::Leave(Leave::Stopped))
         }
@@ -77,13 +77,13 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
         NON_RETENTIVE => Some((address, opaque)),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
-    // Whatever is enabled and pending ends a suspension at once.
+    // An interrupt that is enabled and pending ends a suspension at once.
     let pending = interrupt_is_pending(exit);
     if pending && resume.is_none() {
         return (Ok(0), Next::Resume);
     }
     lifecycle::suspend_vcpu(exit.system, exit.vm, exit.vcpu, resume);
-    // It resumes when it is dispatched again.
+    // The vCPU resumes when it is dispatched again.
     let how = if pending {
         Leave::Yield
     } else {
@@ -92,7 +92,7 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
     (Ok(0), Next::Leave(how))
 }
 
-/// Answers an SRST call. One that is carried out does not return.
+/// Answers an SRST call. A reset that is carried out does not return.
 pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     let [kind, reason, ..] = call.arguments;
     if call.function != 0 {
@@ -110,7 +110,7 @@ pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         (0..=2, true) => Ending::Fail(StopReason::SystemFailure),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
-    // It runs, so it can end; where another vCPU has asked first, that one's wish stands.
+    // The VM runs, so it can end; if another vCPU has asked first, that request stands.
     let _ = lifecycle::end(exit.system, exit.vm, ending, Originator::Guest);
     (Ok(0), Next::Reconsider)
 }

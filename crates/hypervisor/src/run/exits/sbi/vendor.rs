@@ -21,10 +21,10 @@ enum Returned {
     Later,
 }
 
-/// The guest gives so many bytes at an address back.
+/// Takes back so many bytes at an address of the guest.
 fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Returned, SbiError> {
     let memory = &exit.vm.memory;
-    if !memory.comes_on_touch() {
+    if !memory.is_demand_paged() {
         return Err(SbiError::NotSupported);
     }
     let base = GuestPhysical::new(address);
@@ -36,7 +36,7 @@ fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Retur
     let now = bytes.min(MAX_PAGES_A_STEP * PAGE_SIZE);
     let pages = GuestRegion::new(base, now).unwrap_or(pages);
     let trapped = exit.vm.trapped_devices.lock();
-    // What was given before goes first. Pages that have gone already are given again when the call is made again, which changes nothing.
+    // Earlier pages go first. Pages that have gone already are given again when the call is repeated, which changes nothing.
     let is_given = !exit.vm.reclaim.lock().is_busy() && exit.vm.reclaim.lock().give(pages);
     match reclaim::step(exit.system, exit.vm, &trapped) {
         Step::Done if is_given => Ok(Returned::Now(now)),
@@ -44,7 +44,7 @@ fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Retur
     }
 }
 
-/// Answers a call of the extension. One without an answer is made again when others have had the hart, with its arguments as they were.
+/// Answers a call of the extension. A call without an answer is repeated with the same arguments after others have had the hart.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
     let function = usize::try_from(call.function)
         .ok()
@@ -75,7 +75,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
         Some(Function::ReturnPages) => match return_pages(exit, call.arguments) {
             Ok(Returned::Now(bytes)) => Ok(bytes),
             Ok(Returned::Later) => {
-                let context = &mut exit.registers.context;
+                let context = &mut exit.state.context;
                 context.program_counter = context.program_counter.wrapping_sub(4);
                 return (None, Next::Leave(Leave::Yield));
             }

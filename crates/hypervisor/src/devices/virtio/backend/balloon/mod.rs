@@ -26,7 +26,7 @@ const MAX_BUFFERS: usize = 256;
 /// Reports that are begun in one go: a guest may make new ones as fast as they are returned.
 const REPORTS_IN_ONE_GO: u32 = 4;
 /// Chains of the first two queues that are returned in one go.
-const IN_ONE_GO: u32 = 256;
+const MAX_DESCRIPTORS_PER_NOTIFICATION: u32 = 256;
 
 /// A balloon as after power-on.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ fn return_unread(
 ) -> Result<Progress, QueueError> {
     let memory = context.memory();
     let mut more = true;
-    for _ in 0..IN_ONE_GO {
+    for _ in 0..MAX_DESCRIPTORS_PER_NOTIFICATION {
         let Some(head) = queue.next(memory)? else {
             more = queue.ask(memory)?;
             break;

@@ -146,7 +146,7 @@ impl Disk {
             needed: INDIRECT_TABLES,
             wanted: READ_ONLY | FLUSH,
         };
-        let features = driver.agree(DeviceKind::Disk, features, board)?;
+        let features = driver.negotiate(DeviceKind::Disk, features, board)?;
         let ring = driver.queue(REQUEST_QUEUE, MAX_ENTRIES, area, board)?;
         driver.begin(board);
         Ok(Self {

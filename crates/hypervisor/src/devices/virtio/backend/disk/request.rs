@@ -43,7 +43,7 @@ impl Request {
 ///
 /// # Errors
 /// [`QueueError::BadRequest`].
-pub fn take_apart(
+pub fn parse(
     pieces: &mut alloc::vec::Vec<Piece>,
     host: TheHost<'_>,
 ) -> Result<Request, QueueError> {

@@ -15,9 +15,9 @@ use crate::memory::guest::{HostMemory, Memory, TheHost};
 
 /// Most descriptors that one notification of the guest reads: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
-const IN_ONE_GO: usize = 512;
+const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 /// Most descriptors that one poll reads. The rest is polled again after a completion, or after a while.
-const AT_A_LOOK: usize = 128;
+const MAX_DESCRIPTORS_PER_POLL: usize = 128;
 /// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
 const NO_INTERRUPT: u16 = 1;
 /// Flag of the used ring: the driver need not notify (§2.7.10).
@@ -124,7 +124,7 @@ impl Queue {
     }
 
     /// Passes on nothing from now on.
-    pub const fn begin_nothing_new(&mut self) {
+    pub const fn stop_passing(&mut self) {
         self.is_stopping = true;
     }
 
@@ -165,7 +165,7 @@ impl Queue {
     /// Returns true if enough chains are in flight that it may matter whether the guest is busy.
     #[inline]
     #[must_use]
-    pub const fn is_more_than_few(&self) -> bool {
+    pub const fn may_depend_on_guest(&self) -> bool {
         self.device.in_flight() >= BATCH
     }
 
@@ -201,12 +201,12 @@ impl Queue {
     /// # Errors
     /// [`QueueError`]: the driver broke the rules.
     pub fn pass(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Passed, QueueError> {
-        self.pass_most(IN_ONE_GO, now, memory)
+        self.pass_at_most(MAX_DESCRIPTORS_PER_NOTIFICATION, now, memory)
     }
 
     /// Passes chains of at most so many descriptors to the device.
     #[inline(always)]
-    fn pass_most(
+    fn pass_at_most(
         &mut self,
         mut left: usize,
         now: Option<u64>,
@@ -431,7 +431,7 @@ impl Queue {
             passed: Passed::default(),
         };
         if self.backlog || self.watched.is_some() {
-            served.passed = self.pass_most(AT_A_LOOK, now, memory)?;
+            served.passed = self.pass_at_most(MAX_DESCRIPTORS_PER_POLL, now, memory)?;
         }
         if self.watched.is_some() || now.is_some() {
             let found = returned.is_some() || served.passed.any;
@@ -484,7 +484,7 @@ impl Queue {
         let returned = self.return_ended(now, memory)?;
         Ok(Served {
             interrupt: returned.unwrap_or(false),
-            passed: self.pass_most(AT_A_LOOK, now, memory)?,
+            passed: self.pass_at_most(MAX_DESCRIPTORS_PER_POLL, now, memory)?,
         })
     }
 }

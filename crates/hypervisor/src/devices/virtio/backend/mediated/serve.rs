@@ -138,7 +138,7 @@ enum Simple {
 /// Returns what has ended in a queue that needs nothing else.
 #[inline(always)]
 fn serve_simply(queue: &mut Queue, context: &dyn VirtioContext) -> Result<Simple, QueueError> {
-    if !queue.is_simple() || queue.is_more_than_few() && is_busy(queue, context) {
+    if !queue.is_simple() || queue.may_depend_on_guest() && is_busy(queue, context) {
         return Ok(Simple::No);
     }
     Ok(match queue.return_ended(None, context.memory())? {

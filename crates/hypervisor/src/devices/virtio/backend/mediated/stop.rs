@@ -27,7 +27,7 @@ impl Mediated {
         let Some(Some(queue)) = queues.get_mut(number) else {
             return Ok(Progress::default());
         };
-        queue.begin_nothing_new();
+        queue.stop_passing();
         let mut progress = Progress::default();
         if !self.stopping.is_resetting() {
             progress.interrupt = queue.return_ended(None, memory)?.unwrap_or(false);

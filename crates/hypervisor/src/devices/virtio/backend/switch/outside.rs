@@ -38,7 +38,7 @@ impl Switch {
         }
         if let Some(buffer) = back {
             self.give_back(buffer, board.host());
-            uplink.tell_of_buffers(board);
+            uplink.notify_of_buffers(board);
         }
         notified
     }

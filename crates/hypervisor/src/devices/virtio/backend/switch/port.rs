@@ -25,7 +25,7 @@ const LINK_UP: u16 = 1;
 
 /// Most descriptors that one notification of a guest reads, and most copies of frames that it makes. The guest's store is then
 /// done again, after others have had the hart.
-const IN_ONE_GO: usize = 512;
+const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 const COPIES: u32 = 32;
 /// Queues of a port: [`RECEIVE`] and [`TRANSMIT`].
 const QUEUES: usize = 2;
@@ -109,7 +109,7 @@ impl Port {
         sent: &mut Sent,
         memory: Memory<'_>,
     ) -> Result<bool, QueueError> {
-        let mut descriptors = IN_ONE_GO;
+        let mut descriptors = MAX_DESCRIPTORS_PER_NOTIFICATION;
         let mut copies = COPIES;
         loop {
             let Some(head) = queue.next(memory)? else {

@@ -60,7 +60,7 @@ impl Uplink {
             needed: 0,
             wanted: HAS_ADDRESS,
         };
-        let features = driver.agree(DeviceKind::NetworkCard, features, board)?;
+        let features = driver.negotiate(DeviceKind::NetworkCard, features, board)?;
         let area = |number: u64| memory.skip(number * AREA);
         let transmit = driver.queue(TRANSMIT, 1, area(1), board)?;
         let mut card = Card {
@@ -94,7 +94,7 @@ impl Uplink {
         self.address
     }
 
-    /// The register by which the card is told of something in a queue, whose number is written there.
+    /// Notification register of the card, to which the number of a queue with new chains is written.
     #[must_use]
     pub const fn notification(&self) -> HostPhysical {
         self.driver.notification()
@@ -106,7 +106,7 @@ impl Uplink {
     }
 
     /// Tells the card of buffers that it can receive into.
-    pub fn tell_of_buffers(&self, board: &dyn Board) {
+    pub fn notify_of_buffers(&self, board: &dyn Board) {
         self.driver.notify(RECEIVE, board);
     }
 }

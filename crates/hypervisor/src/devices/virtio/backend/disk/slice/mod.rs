@@ -31,7 +31,7 @@ const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Pieces of a chain, with its header and its status, which may lie in two pages.
 const CHAIN: usize = MAX_PIECES + 4;
 /// Most descriptors that one notification of the guest reads.
-const IN_ONE_GO: usize = 512;
+const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 /// Queues of a slice.
 const QUEUES: usize = 1;
 /// Bytes of a disk's identity (§5.2.6).
@@ -182,7 +182,7 @@ impl Slice {
         context: &dyn VirtioContext,
     ) -> Result<bool, QueueError> {
         let memory = context.memory();
-        let mut left = IN_ONE_GO;
+        let mut left = MAX_DESCRIPTORS_PER_NOTIFICATION;
         if !self.put_rest(context) {
             self.backlog = true;
             return Ok(false);
@@ -197,7 +197,7 @@ impl Slice {
                 }
                 let read = queue.read(head, &mut self.pieces, CHAIN, memory)?;
                 left = left.saturating_sub(read);
-                let request = request::take_apart(&mut self.pieces, memory.host)?;
+                let request = request::parse(&mut self.pieces, memory.host)?;
                 if self.pieces.len() > MAX_PIECES {
                     return Err(QueueError::TooLong);
                 }

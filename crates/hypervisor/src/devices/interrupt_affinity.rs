@@ -9,15 +9,15 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use scheduler::{HartId, HartSet, VmId};
 
-/// Assignment of attendants to devices, shared by all harts.
+/// Assignment of interrupt_affinity to devices, shared by all harts.
 #[derive(Debug)]
-pub struct Attendants {
+pub struct InterruptAffinity {
     shared: AtomicU64,
     /// By VM: the harts that are its own, none where it shares.
     own: Vec<AtomicU64>,
 }
 
-impl Attendants {
+impl InterruptAffinity {
     /// Table for `vms` VMs that share `harts`.
     #[must_use]
     pub fn new(harts: HartSet, vms: usize) -> Self {
@@ -66,18 +66,22 @@ mod tests {
     #[test]
     fn own_harts_take_nothing_of_others() {
         let online = harts(&[0, 1, 2]);
-        let attendants = Attendants::new(online, 2);
+        let interrupt_affinity = InterruptAffinity::new(online, 2);
         let [one, two] = [0, 1].map(|number| VmId::new(number).unwrap());
-        assert_eq!(attendants.of_board(), HartId::new(0));
-        attendants.set(online, one, harts(&[0, 1]));
-        assert_eq!(attendants.of_vm(one), HartId::new(0));
-        assert_eq!(attendants.of_vm(two), HartId::new(2));
-        assert_eq!(attendants.of_board(), HartId::new(2));
-        attendants.set(online, two, harts(&[2]));
-        assert_eq!(attendants.of_vm(two), HartId::new(2));
-        assert_eq!(attendants.of_board(), HartId::new(0), "nobody shares");
-        attendants.set(online, one, HartSet::EMPTY);
-        assert_eq!(attendants.of_vm(one), HartId::new(0));
-        assert_eq!(attendants.of_board(), HartId::new(0));
+        assert_eq!(interrupt_affinity.of_board(), HartId::new(0));
+        interrupt_affinity.set(online, one, harts(&[0, 1]));
+        assert_eq!(interrupt_affinity.of_vm(one), HartId::new(0));
+        assert_eq!(interrupt_affinity.of_vm(two), HartId::new(2));
+        assert_eq!(interrupt_affinity.of_board(), HartId::new(2));
+        interrupt_affinity.set(online, two, harts(&[2]));
+        assert_eq!(interrupt_affinity.of_vm(two), HartId::new(2));
+        assert_eq!(
+            interrupt_affinity.of_board(),
+            HartId::new(0),
+            "nobody shares"
+        );
+        interrupt_affinity.set(online, one, HartSet::EMPTY);
+        assert_eq!(interrupt_affinity.of_vm(one), HartId::new(0));
+        assert_eq!(interrupt_affinity.of_board(), HartId::new(0));
     }
 }

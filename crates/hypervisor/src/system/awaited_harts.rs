@@ -6,10 +6,10 @@ use scheduler::{HartId, HartSet};
 
 /// The harts that a report waits for, a bit each.
 #[derive(Debug, Default)]
-pub struct Awaited(AtomicU64);
+pub struct AwaitedHarts(AtomicU64);
 
-impl Awaited {
-    /// A report waits for `harts`, and for whom one waits already.
+impl AwaitedHarts {
+    /// Adds `harts` to those that a report waits for.
     pub fn add(&self, harts: HartSet) {
         self.0.fetch_or(harts.bits(), Ordering::Relaxed);
     }
@@ -21,11 +21,11 @@ impl Awaited {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// `hart` has booked its time. Whether it was the last: then everything that the others have booked can be read.
+    /// Removes `hart`, which has published its CPU time. Returns true if it was the last: then the others' published time can be read.
     #[must_use]
     pub fn publish(&self, hart: HartId) -> bool {
         let own = HartSet::only(hart).bits();
-        // What this hart booked is seen by the hart that comes last.
+        // The hart that comes last sees the time that this hart has published.
         self.0.fetch_and(!own, Ordering::AcqRel) == own
     }
 }
@@ -39,8 +39,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_hart_that_books_prints_once() {
-        let awaited = Awaited::default();
+    fn last_hart_to_publish_prints_once() {
+        let awaited = AwaitedHarts::default();
         assert!(!awaited.publish(hart(0)), "nobody asked");
         let harts = HartSet::from_bits(0b111);
         awaited.add(harts);
