@@ -1,7 +1,7 @@
 //! Spin locks, of a word each.
 //!
 //! A RISC-V hart changes words and doublewords in one step. A lock of a byte, as the crate `spin` has it, takes seven
-//! instructions more each time, and a dispatch takes four locks that nobody else wants.
+//! instructions more each time, and a dispatch takes four uncontended locks.
 
 pub mod order;
 
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 pub use order::place;
 
-/// 1 where somebody has the lock, else 0. Its place among all locks is one of [`place`].
+/// 1 while the lock is held, otherwise 0. Its place among all locks is one of [`place`].
 #[derive(Debug)]
 pub struct WordLock<const PLACE: u8>(AtomicU32);
 
@@ -54,7 +54,7 @@ impl<const PLACE: u8> WordLock<PLACE> {
     fn wait(&self) {
         use lock_api::RawMutex;
         loop {
-            // Looking takes no line of the cache from whoever has the lock.
+            // A load does not take the cache line from the holder.
             while self.is_locked() {
                 core::hint::spin_loop();
             }

@@ -1,4 +1,4 @@
-//! Physical addresses: what a guest takes for physical, and what is.
+//! Physical addresses: guest-physical and host-physical.
 //!
 //! The two never mix. A guest-physical address means something only together with the VM whose
 //! G-stage table translates it; a host-physical address is what the bus sees.

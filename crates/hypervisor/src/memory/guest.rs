@@ -1,11 +1,11 @@
-//! A guest's memory: which guest-physical addresses are its own, and where in the host's memory they lie.
+//! A guest's memory: its guest-physical addresses, and their places in the host's memory.
 //!
 //! A guest-physical range is one or several host ranges: one under placement `real` (the same addresses) and `resident` (a
-//! constant away), many where the pages are scattered: [`Pages`]. [`GuestMemory`] answers for all of them, so that nobody else
-//! computes a host address. It reaches the bytes through [`HostMemory`], and so runs on any computer.
+//! constant away), many where the pages are scattered: [`Pages`]. [`GuestMemory`] answers for all of them, so that no other
+//! code computes a host address. It reaches the bytes through [`HostMemory`], and so runs on any computer.
 //!
 //! A guest changes its memory whenever it likes, while the hypervisor reads it too. Every access here is one of a byte or of an
-//! aligned word, and whoever needs a value twice reads it once and keeps it.
+//! aligned word; a value that is needed twice is read once and kept.
 #![cfg_attr(
     not(test),
     deny(
@@ -52,16 +52,16 @@ pub trait HostMemory {
         self.set_doubleword(at, first);
         self.set_doubleword(at.skip(8), second);
     }
-    /// Copies at most `bytes` from one region to another, as many as both have. A guest may change either meanwhile: each byte is read
+    /// Copies at most `bytes` from one region to another, as many as both have. A guest may change both meanwhile: each byte is read
     /// once and written once.
     fn move_bytes(&self, from: OwnedRegion, to: OwnedRegion, bytes: u64) {
         for offset in 0..bytes.min(from.size()).min(to.size()) {
             self.set_byte(to.skip(offset), self.byte(from.skip(offset)));
         }
     }
-    /// Copies `data`, as much as the region has room for. Nobody else uses the memory meanwhile.
+    /// Copies `data`, as much as the region has room for. No other hart or device uses the memory meanwhile.
     fn copy(&self, at: OwnedRegion, data: &[u8]);
-    /// Makes all of the region zero. Nobody else uses the memory meanwhile.
+    /// Zeroes the region. No other hart or device uses the memory meanwhile.
     fn zero(&self, at: OwnedRegion);
 }
 
@@ -135,36 +135,36 @@ pub trait Pages: Send + Sync {
         false
     }
 
-    /// Gives the page at `at` a frame and maps it, where pages come so.
+    /// Gives the page at `at` a frame and maps it, if the memory is demand-paged.
     fn touch(&self, at: GuestPhysical) -> Touch {
         let _ = at;
         Touch::NoFrame
     }
 
-    /// The frame of the page at `page`, where pages come so and it has one.
+    /// Frame of the page at `page`, if the memory is demand-paged and the page has one.
     fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
         let _ = page;
         None
     }
 
-    /// Takes the page at `page` out of the table, where pages come so: its next touch gives it another frame. Says whether it was there.
+    /// Takes the page at `page` out of the table, if the memory is demand-paged: its next touch gives it another frame. Returns whether it was mapped.
     /// The frame stays the guest's until it is [freed](Self::free).
     fn unmap(&self, page: GuestPhysical) -> bool {
         let _ = page;
         false
     }
 
-    /// Frees the frame of a page that was [taken out](Self::unmap), and that nobody uses any more.
+    /// Frees the frame of a page that was [taken out](Self::unmap), and that is not in use any more.
     fn free(&self, frame: HostPhysical) {
         let _ = frame;
     }
 
-    /// Bytes of memory that the pages and their tables have, where pages come so.
+    /// Bytes of the pages and their tables, if the memory is demand-paged.
     fn resident(&self) -> Option<u64> {
         None
     }
 
-    /// Gives all pages back that came so. No vCPU of the guest runs, and nobody reaches its memory.
+    /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
     fn give_back(&self) {}
 }
 
@@ -238,7 +238,7 @@ impl GuestMemory {
         })
     }
 
-    /// Memory at `region` whose pages somebody else keeps.
+    /// Memory at `region` whose pages `pages` keeps.
     #[must_use]
     pub fn of_pages(region: GuestRegion, pages: Box<dyn Pages>) -> Self {
         Self {
@@ -256,18 +256,18 @@ impl GuestMemory {
         self.on_touch
     }
 
-    /// A vCPU has touched the byte at `at`, which was not mapped.
+    /// Handles a vCPU's touch of the byte at `at`, which was not mapped.
     pub fn touch(&self, at: GuestPhysical) -> Touch {
         self.pages.touch(at)
     }
 
-    /// The pages, for what gives some of them back.
+    /// Pages, for code that gives some of them back.
     #[must_use]
     pub fn pages(&self) -> &dyn Pages {
         &*self.pages
     }
 
-    /// Gives all pages back that came when they were touched. No vCPU of the guest runs, and nobody reaches its memory.
+    /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
     pub fn give_back(&self) {
         self.pages.give_back();
     }
@@ -403,7 +403,7 @@ impl<'a> GuestBytes<'a> {
         }
     }
 
-    /// Makes all of them zero. No vCPU of the guest runs.
+    /// Zeroes the bytes. No vCPU of the guest runs.
     pub fn zero(self, host: &impl HostMemory) {
         for range in self.memory.ranges(self.region).into_iter().flatten() {
             host.zero(range);

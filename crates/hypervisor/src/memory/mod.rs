@@ -1,4 +1,4 @@
-//! Guest memory: addresses, frames, G-stage tables, where a guest's memory lies, and what of it is cached.
+//! Guest memory: addresses, frames, G-stage tables, placement, and cached translations.
 
 pub mod address;
 pub mod frames;

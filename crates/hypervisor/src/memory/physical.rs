@@ -1,4 +1,4 @@
-//! The host's memory as the hypervisor reaches it: by physical address, untranslated.
+//! Host's memory by physical address, untranslated.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,7 +44,7 @@ fn pair(of: OwnedRegion) -> Option<*mut u64> {
 }
 
 impl Physical {
-    /// Sets the doubleword at the start of `at` to `new` if it is `old`, in one access. Says whether it was.
+    /// Sets the doubleword at the start of `at` to `new` if it is `old`, in one access. Returns whether it was.
     #[must_use]
     pub fn exchange(self, at: OwnedRegion, old: u64, new: u64) -> bool {
         let Some(place) = place(at) else {

@@ -1,16 +1,16 @@
 //! Pages that a guest gives back while it runs (placement `paged`).
 //!
 //! A frame that leaves a guest's tables may still be used: by a hart that keeps the old translation, by hypervisor code that has looked the
-//! page up and not yet used it, or by a device that was told of it. So a page goes in steps:
+//! page up and not yet used it, or by a device that was given its address. So a page goes in steps:
 //!
-//! 1. A page that an operation of a device still reaches, or whose word a vCPU waits for, stays with the guest. Nobody begins such an
-//!    operation meanwhile: who does has the lock of the VM's devices, and so has who takes this step.
-//! 2. The pages leave the table, and its generation grows. Who looks a page up from here on gets a new frame. A vCPU that faults on one before the
+//! 1. A page that an operation of a device still reaches, or whose word a vCPU waits for, stays with the guest. No such operation
+//!    begins meanwhile: it takes the lock of the VM's devices, which this step holds.
+//! 2. The pages leave the table, and its generation grows. A lookup of a page from here on gets a new frame. A vCPU that faults on one before the
 //!    generation has grown, and so gets its new frame without having dropped the old one, drops it then.
 //! 3. The frames are free when no other hart uses an older generation: each has entered its guest again, and dropped what it knew, or has
 //!    left it. Hypervisor code on behalf of a guest runs while its hart still declares the generation with which the guest was entered.
 //!
-//! The guest's own hart drops what it knows before it enters the guest again. Until a frame is free it is the guest's.
+//! The guest's own hart drops its translations before it enters the guest again. Until a frame is free it is the guest's.
 #![cfg_attr(
     not(test),
     deny(
@@ -25,22 +25,22 @@ use alloc::vec::Vec;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 
-/// Pages that one step looks at.
+/// Pages that one step visits.
 pub const MAX_PAGES_A_STEP: u64 = 64;
 
 /// Environment of a step. The lock of the VM's devices is held throughout.
 pub trait Port {
     /// The frame of the page at `page`, if it has one.
     fn frame(&self, page: GuestPhysical) -> Option<HostPhysical>;
-    /// Tells of all memory that is in use whatever the table says: by operations of devices, and as words that vCPUs wait for.
+    /// Passes all memory to `tell` that is in use besides the table: by operations of devices, and as words that vCPUs wait for.
     fn in_use(&self, tell: &mut dyn FnMut(HostRegion));
-    /// Takes a page out of the table. False where it was not there.
+    /// Takes a page out of the table. Returns false if it was not mapped.
     fn unmap(&self, page: GuestPhysical) -> bool;
     /// Advances the table's generation, and returns it. Everything in the table may have changed.
     fn advance(&self) -> u64;
-    /// Tests whether another hart may use a translation from before this generation. Such a hart is told to enter its guest anew.
+    /// Tests whether another hart may use a translation from before this generation. Such a hart is kicked, so that it enters its guest anew.
     fn is_used(&self, generation: u64) -> bool;
-    /// Forgets what of these frames is known besides the table. No hart uses them any more.
+    /// Clears knowledge of these frames besides the table. No hart uses them any more.
     fn forget(&self, frames: &[HostPhysical]);
     /// Frees a frame.
     fn free(&self, frame: HostPhysical);
@@ -49,7 +49,7 @@ pub trait Port {
 /// Outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// All that was given is free, but for what is still in use.
+    /// All given pages are free, except those still in use.
     Done,
     /// More to do, or another hart has to exit first. The guest asks again when others have had the hart.
     Later,
@@ -63,14 +63,14 @@ pub struct Reclaim {
     /// Frames that are in no table any more, and the generation that this led to.
     leaving: Vec<HostPhysical>,
     generation: u64,
-    /// Pages at hand, by their frames, so that no memory is asked for.
+    /// Pages of the present step, by their frames, so that nothing is allocated.
     pages: Vec<(HostPhysical, GuestPhysical)>,
     /// Number of pages gone so far.
     gone: u64,
 }
 
 impl Reclaim {
-    /// Of a guest that can give pages back.
+    /// State of a guest that can give pages back.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Reclaim {
         }
     }
 
-    /// The guest gives these pages back. False where it has not finished giving others.
+    /// Begins the reclaim of these pages. Returns false if earlier pages are not done yet.
     #[must_use]
     pub fn give(&mut self, pages: GuestRegion) -> bool {
         if self.left.is_some() {
@@ -102,14 +102,14 @@ impl Reclaim {
         self.gone
     }
 
-    /// All of the guest's pages have gone at once.
+    /// Clears the state, after all of the guest's pages have gone at once.
     pub fn clear(&mut self) {
         self.left = None;
         self.leaving.clear();
         self.gone = 0;
     }
 
-    /// Goes on, for a bounded time.
+    /// Continues, for a bounded time.
     pub fn step(&mut self, port: &impl Port) -> Step {
         if !self.free(port) {
             return Step::Later;
@@ -127,7 +127,7 @@ impl Reclaim {
         }
     }
 
-    /// The pages that are looked at now.
+    /// Pages of the next step.
     fn next(&mut self) -> Option<GuestRegion> {
         let left = self.left.take()?;
         let now = GuestRegion::new(left.base(), left.size().min(MAX_PAGES_A_STEP * PAGE_SIZE))?;
@@ -158,7 +158,7 @@ impl Reclaim {
         });
     }
 
-    /// Takes them out of the table. Says whether any was there.
+    /// Takes them out of the table. Returns true if one was mapped.
     fn unmap(&mut self, port: &impl Port) -> bool {
         for (frame, page) in self.pages.drain(..) {
             if port.unmap(page) {
@@ -168,7 +168,7 @@ impl Reclaim {
         !self.leaving.is_empty()
     }
 
-    /// Frees what has left the table, if nobody uses it any more.
+    /// Frees the frames that have left the table, if no hart uses them any more.
     fn free(&mut self, port: &impl Port) -> bool {
         if self.leaving.is_empty() {
             return true;

@@ -8,7 +8,7 @@ const BITS: usize = 8;
 /// Copies `length` bytes from `from` to `to`, each read once and written once.
 ///
 /// # Safety
-/// Both ranges must be the caller's to read and to write, and must not overlap. Somebody else may change them meanwhile.
+/// Both ranges must be the caller's to read and to write, and must not overlap. A guest or a device may change them meanwhile.
 pub unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     let before = to.addr().wrapping_neg() % BYTES;
     let behind = from.addr().wrapping_add(before) % BYTES;

@@ -1,4 +1,4 @@
-//! The G-stage tables in the machine's memory.
+//! G-stage tables in the host's memory.
 
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -38,7 +38,7 @@ impl core::fmt::Debug for PhysicalTables<'_> {
 }
 
 impl<'a> PhysicalTables<'a> {
-    /// Tables that stand.
+    /// Complete tables.
     ///
     /// # Safety
     /// It is used for tables alone whose memory [`Self::growing`] gave, and that were not given back.
@@ -81,7 +81,7 @@ impl TableMemory for PhysicalTables<'_> {
     }
 }
 
-/// The frames of shadow tables, zeroed as the hart that runs this does it.
+/// Frames of shadow tables, zeroed by the calling hart's means.
 #[derive(Clone, Copy, Debug)]
 pub struct ShadowFrames(Physical);
 

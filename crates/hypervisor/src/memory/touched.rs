@@ -1,12 +1,12 @@
-//! Pages that come when they are touched first (placement `paged`).
+//! Demand paging: pages that are mapped at their first touch (placement `paged`).
 //!
-//! A guest's memory begins with no page at all. What a vCPU touches faults, and what the hypervisor reaches for the guest is asked for
-//! here; either way the page gets a frame of zeros, wherever one is free, and its entry in the G-stage table, which is the only
-//! list of what lies where. A guest may give pages back while it runs ([`reclaim`](super::reclaim)). When the run ends, entries and frames go
+//! A guest's memory begins without a page. A vCPU's first touch faults, and the hypervisor's own accesses for the guest come here;
+//! either way the page gets a free frame of zeros, and its entry in the G-stage table, which is the only list of the pages'
+//! places. A guest may give pages back while it runs ([`reclaim`](super::reclaim)). When the run ends, entries and frames go
 //! back together.
 //!
-//! A hart may keep in mind that a page was not mapped (privileged architecture, "Hypervisor Memory-Management Fence
-//! Instructions"). So a vCPU that faults on a page that is mapped drops what its hart knows of the page.
+//! A hart may cache that a page was not mapped (privileged architecture, "Hypervisor Memory-Management Fence
+//! Instructions"). So a vCPU that faults on a mapped page drops its hart's translation of the page.
 #![cfg_attr(
     not(test),
     deny(
@@ -29,25 +29,25 @@ use crate::memory::guest::{Pages, Piece, Touch};
 use crate::memory::owned::OwnedRegion;
 use cache::PageCache;
 
-/// The table of a VM, which what changes it shares with who asks it.
+/// G-stage table of a VM, shared by its readers and writers.
 pub type SharedTable = Arc<Mutex<GStage, { place::TABLE }>>;
 
-/// Memory for the tables and the pages of one guest: [`TableMemory::allocate`] gives either, zeroed. It is asked under the
+/// Memory for the tables and the pages of one guest: [`TableMemory::allocate`] gives both, zeroed. Called under the
 /// table's lock.
 pub trait PageStore: Debug + Send + Sync {
-    /// Reads tables.
+    /// Passes the tables' memory to `with`, to be read.
     fn with_tables<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T;
-    /// Changes tables and takes frames.
+    /// Passes the tables' memory to `with`, to be changed and to allocate.
     fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T;
-    /// Gives all back that was allocated.
+    /// Frees all that was allocated.
     fn give_back(&self);
-    /// Gives one frame back.
+    /// Frees one frame.
     fn free(&self, frame: HostRegion);
     /// Bytes that are allocated.
     fn bytes(&self) -> u64;
 }
 
-/// The memory of one guest whose pages come when they are touched.
+/// Demand-paged memory of one guest.
 #[derive(Debug)]
 pub struct TouchedPages<S> {
     region: GuestRegion,

@@ -1,7 +1,7 @@
 //! A guest's own translation, walked by the hypervisor: from a guest-virtual to a guest-physical address.
 //!
 //! Sv39, Sv48 and Sv57 of the privileged architecture ("Virtual Address Translation Process"), with every check
-//! that the guest's own access would pass: user pages and supervisor pages, SUM, MXR, and entries that are reserved. What a
+//! that the guest's own access would pass: user pages and supervisor pages, SUM, MXR, and entries that are reserved. Memory that a
 //! program of the guest could not read is not read for it. The guest may change its tables at any moment, so each entry is
 //! read once.
 
@@ -24,14 +24,14 @@ const PPN_SHIFT: u32 = 10;
 const PPN_BITS: u64 = (1 << 44) - 1;
 const ENTRY_SIZE: u64 = 8;
 
-/// On whose behalf memory is read.
+/// Privilege and rights of a read of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reader {
-    /// A program in VU-mode; else the kernel in VS-mode.
+    /// Set for a program in VU-mode; otherwise the kernel in VS-mode reads.
     pub user: bool,
-    /// The kernel may read its programs' pages (vsstatus.SUM).
+    /// Set if the kernel may read its programs' pages (vsstatus.SUM).
     pub reads_user_pages: bool,
-    /// Pages of code that say nothing of loads can be read (vsstatus.MXR).
+    /// Set if pages of code without R can be read (vsstatus.MXR).
     pub reads_code: bool,
 }
 
@@ -104,7 +104,7 @@ impl Features {
 pub enum NoLeaf {
     /// The access takes a page fault.
     Fault,
-    /// A table does not lie in what can be read.
+    /// A table is not in readable memory.
     NotMemory,
 }
 
@@ -117,7 +117,7 @@ pub struct Leaf {
     pub at: GuestPhysical,
     /// 0 for 4 KiB, and for the 64 KiB of Svnapot.
     pub level: u32,
-    /// One of 16 that are one by Svnapot.
+    /// Set for one of 16 entries that Svnapot makes one.
     pub contiguous: bool,
     /// Translated address.
     pub to: GuestPhysical,

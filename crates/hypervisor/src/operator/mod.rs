@@ -184,7 +184,7 @@ fn list(system: &Hypervisor) {
                 alloc::format!("harts {}", names.join(","))
             }
         };
-        // Nobody holds a place of memory that comes on touch before it is touched.
+        // Demand-paged memory has no frame before its first touch.
         let resident = match vm.memory.pages().resident() {
             Some(bytes) => alloc::format!(", of which {} are there", bytes >> 20),
             None => String::new(),

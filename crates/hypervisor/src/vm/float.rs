@@ -1,9 +1,9 @@
-//! The floating-point registers of a vCPU, which come to a hart only where they are needed.
+//! Floating-point registers of a vCPU, which are loaded only when they are needed.
 //!
-//! A vCPU that has used them lately gets them when it is dispatched. Another one runs with sstatus.FS = Off: its first
+//! A vCPU that has used them lately gets them at its dispatch. Any other runs with sstatus.FS = Off: its first
 //! floating-point instruction then is an illegal instruction (privileged architecture, "Hypervisor Extension", "Machine Status
 //! Registers": FS of both sstatus and vsstatus counts while V = 1), which the hypervisor takes in place of the guest, puts
-//! the registers onto the hart, and lets the guest execute it again. They are saved where the guest has changed them.
+//! the registers onto the hart, and lets the guest execute it again. They are saved if the guest has changed them.
 
 use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
@@ -18,12 +18,12 @@ const PATIENCE: u8 = 8;
 /// Illegal instructions in hedeleg.
 const ILLEGAL_INSTRUCTION: u64 = 1 << exception::ILLEGAL_INSTRUCTION;
 
-/// A vCPU's floating-point registers while it is out, and how it uses them.
+/// Floating-point registers of a vCPU while it is on no hart, and its use of them.
 #[derive(Clone, Debug, Default)]
 pub struct Float {
     context: FloatContext,
     habit: Habit,
-    /// The hart whose registers were made equal to these last.
+    /// Hart whose registers were made equal to these last.
     on: Option<HartId>,
 }
 
@@ -39,7 +39,7 @@ impl Habit {
         self.idle < PATIENCE
     }
 
-    /// A stay in which the registers were in place ends.
+    /// Notes the end of a stay with the registers loaded.
     const fn end(&mut self, changed: bool) {
         self.idle = if changed {
             0
@@ -49,18 +49,18 @@ impl Habit {
     }
 }
 
-/// The floating-point registers of a hart. Only the hart itself uses it.
+/// Floating-point unit of a hart. Used by the hart itself alone.
 #[derive(Debug)]
 pub struct FloatUnit {
     hart: HartId,
     /// 1 + the vCPU whose registers were put onto the hart last, or 0.
     owner: AtomicU16,
-    /// Illegal instructions of the guest come to the hypervisor, not to the guest.
+    /// Set while illegal instructions of the guest trap to the hypervisor.
     takes_illegal: AtomicBool,
 }
 
 impl FloatUnit {
-    /// Of a hart that has no vCPU's registers yet.
+    /// Unit that has no vCPU's registers yet.
     #[must_use]
     pub const fn new(hart: HartId) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl FloatUnit {
         self.owner.load(Ordering::Relaxed) == vcpu.get() + 1
     }
 
-    /// The guest may use the registers, and takes its illegal instructions itself.
+    /// Lets the guest use the registers, and take its illegal instructions itself.
     fn open(&self, context: &mut GuestContext) {
         context.sstatus = context.sstatus & !status::FS | status::FS_CLEAN;
         if self.takes_illegal.load(Ordering::Relaxed) {
@@ -84,7 +84,7 @@ impl FloatUnit {
         }
     }
 
-    /// The guest may not use the registers, and its first try comes to the hypervisor.
+    /// Makes the guest's first use of the registers trap to the hypervisor.
     fn close(&self, context: &mut GuestContext) {
         context.sstatus &= !status::FS;
         if !self.takes_illegal.load(Ordering::Relaxed) {
@@ -96,7 +96,7 @@ impl FloatUnit {
 }
 
 impl Float {
-    /// `vcpu`, whose registers these are, has been dispatched on the hart with this unit.
+    /// Loads the registers at the dispatch of `vcpu` on the hart with this unit, if they are expected to be used.
     pub fn load(&mut self, unit: &FloatUnit, vcpu: VcpuNumber, context: &mut GuestContext) {
         if self.habit.expects_use() {
             self.put(unit, vcpu);
@@ -106,8 +106,8 @@ impl Float {
         }
     }
 
-    /// An illegal instruction of the guest has come to the hypervisor. True where the guest only lacked its floating-point
-    /// registers: it has them now, and executes the instruction again.
+    /// Loads the registers at an illegal instruction, if the guest lacked only them. Returns true then: the guest executes the
+    /// instruction again.
     #[must_use]
     pub fn give(&mut self, unit: &FloatUnit, vcpu: VcpuNumber, context: &mut GuestContext) -> bool {
         if context.sstatus & status::FS != 0 {
@@ -115,12 +115,12 @@ impl Float {
         }
         self.put(unit, vcpu);
         unit.open(context);
-        // Whether it changes them or reads them: it needs them.
+        // A read needs the registers as a write does.
         self.habit.end(true);
         true
     }
 
-    /// The vCPU leaves its hart.
+    /// Saves the registers when the vCPU leaves its hart, if they have changed.
     pub fn unload(&mut self, context: &GuestContext) {
         let state = context.sstatus & status::FS;
         if state == 0 {
@@ -133,7 +133,7 @@ impl Float {
         self.habit.end(changed);
     }
 
-    /// Puts the registers onto the hart, unless nobody else's have been put there since, and this vCPU's on no other.
+    /// Loads the registers, unless the hart still holds them and no other hart has loaded them since.
     fn put(&mut self, unit: &FloatUnit, vcpu: VcpuNumber) {
         if self.on == Some(unit.hart) && unit.is_of(vcpu) {
             return;

@@ -21,7 +21,7 @@ use crate::vm::guest_tree::{
     UART_SOURCE,
 };
 
-/// A device of the board that a VM has for itself.
+/// Device of the board that is assigned to a VM.
 #[derive(Clone, Copy, Debug)]
 pub struct AssignedDevice {
     pub device: BoardDevice,
@@ -37,7 +37,7 @@ impl AssignedDevice {
     }
 }
 
-/// A virtio device that the hypervisor makes for a VM, by which the VM shares something with others.
+/// Virtio device that the hypervisor emulates for a VM, with which the VM uses a shared disk or switch.
 #[derive(Clone, Copy, Debug)]
 pub struct EmulatedDevice {
     /// Number among all clients of the system.
@@ -76,13 +76,13 @@ pub struct Hardware {
     pub emulated: Vec<EmulatedDevice>,
 }
 
-/// The bus and the trapped devices of a VM with so many vCPUs and these devices of the board, of an APLIC with so many sources.
+/// Builds the bus and the trapped devices of a VM with so many vCPUs and these devices of the board, for an APLIC with so many sources.
 ///
-/// `clock` is the guest's real-time clock, which is left out where a device of the board has its interrupt. `shared` are the devices that the
-/// hypervisor makes: they get the highest sources that are free.
+/// `clock` is the guest's real-time clock, which is left out if a device of the board has its interrupt. `shared` are the emulated
+/// devices: they get the highest sources that are free.
 ///
 /// # Errors
-/// [`NoRoom`], where a device of the board lies where every VM has something.
+/// [`NoRoom`], if a device of the board overlaps a device that every VM has.
 pub fn build(
     sources: u32,
     vcpus: u32,
@@ -95,7 +95,7 @@ pub fn build(
         aplic.add_physical(SourceNumber(assigned.device.source));
     }
     let mut trapped = TrappedDevices::new(aplic);
-    // What traps often comes first: the ranges are looked through in this order.
+    // Devices that trap often come first: the ranges are searched in this order.
     let mut bus = Bus::default();
     let add = |bus: &mut Bus, trapped: &mut TrappedDevices, mediated: bool| {
         let mut of_kind = devices

@@ -1,4 +1,4 @@
-//! A virtual machine: its memory, its devices, and what is known of it.
+//! A virtual machine: its memory, its devices and its state.
 
 pub mod accounts;
 pub mod float;
@@ -54,7 +54,7 @@ pub struct Settings {
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
     pub devices: Vec<AssignedDevice>,
-    /// The devices by which it shares something with other VMs.
+    /// Its devices of shared disks and switches.
     pub emulated: Vec<EmulatedDevice>,
     /// Devices by guest-physical address.
     pub bus: Bus,
@@ -64,7 +64,7 @@ pub struct Settings {
     pub dedicated: Option<u32>,
     /// Features that are hidden from its guest.
     pub hidden: Hidden,
-    /// By which tables its guest is translated.
+    /// Tables that translate its guest.
     pub translation: VmTranslation,
     /// Exits of its pause loops, as far as it or its system sets them.
     pub pause_loops: PauseLoops,
@@ -78,7 +78,7 @@ const INPUT_LIMIT: usize = 256;
 pub struct Vm {
     pub id: VmId,
     pub settings: Settings,
-    /// Its vCPUs' places in the system's list.
+    /// Indices of its vCPUs in the system's list.
     pub vcpus: Range<usize>,
     pub memory: GuestMemory,
     table: SharedTable,
@@ -168,7 +168,7 @@ impl Vm {
     }
 
     /// The generation of the G-stage table; it grows with each change that takes a mapping away. To be sure that a change is
-    /// seen, or its maker sees what this hart has declared, a fence comes before: see `system::running`.
+    /// seen, or its maker sees this hart's declaration, a fence comes before: see `system::running`.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -186,7 +186,7 @@ impl Vm {
     pub fn set_interrupt_page(&self, index: u16, host: Option<u64>) -> u64 {
         let page = imsic_file(u32::from(index));
         let mut table = self.table.lock();
-        // The tables down to the page stand since the VM was made, so this neither needs memory nor fails.
+        // The tables down to the page exist since the VM was made, so this neither needs memory nor fails.
         // SAFETY: as for `translate`.
         let mut tables = unsafe { PhysicalTables::standing() };
         let _ = table.set_page(
@@ -195,14 +195,14 @@ impl Vm {
             host.map(HostPhysical::new),
             Permissions::DEVICE,
         );
-        // Nobody else changes it while this has the table.
+        // The generation changes only under the table's lock.
         let generation = self.generation() + 1;
         self.table_changes.note(index, generation);
         self.generation.store(generation, Ordering::SeqCst);
         generation
     }
 
-    /// Pages of the guest's memory are about to leave the table. Whoever finds one gone, under the table's lock, sees this.
+    /// Notes that pages of the guest's memory are about to leave the table. A hart that finds a page gone, under the table's lock, sees this.
     pub fn begin_unmapping(&self) {
         self.reclaims_pages.store(true, Ordering::Relaxed);
     }
@@ -213,10 +213,10 @@ impl Vm {
         self.reclaims_pages.load(Ordering::Relaxed)
     }
 
-    /// Pages of the guest's memory have left the table. Returns the new generation.
+    /// Advances the generation after pages of the guest's memory have left the table, and returns it.
     pub fn end_unmapping(&self) -> u64 {
         let _table = self.table.lock();
-        // Nobody else changes it while this has the table.
+        // The generation changes only under the table's lock.
         let generation = self.generation() + 1;
         self.table_changes.note_all(generation);
         self.generation.store(generation, Ordering::SeqCst);
@@ -229,7 +229,7 @@ impl Vm {
         self.time_offset.load(Ordering::Relaxed)
     }
 
-    /// The guest's clock starts at 0 now.
+    /// Restarts the guest's clock at 0.
     pub fn restart_time(&self) {
         self.time_offset
             .store(0u64.wrapping_sub(hart::time()), Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl Vm {
         now.saturating_add(remaining)
     }
 
-    /// A line of the guest's report to the log, unless the last one was a moment ago.
+    /// Prints a line of the guest's report, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
         if let Some(refused) = self.reports.admit(hart::time()) {
             self.say_left_out(refused);
@@ -268,18 +268,18 @@ impl Vm {
         }
     }
 
-    /// The guest says that it is alive.
+    /// Notes a heartbeat of the guest.
     pub fn heartbeat(&self, count: u64) {
         self.heartbeat.store(count, Ordering::Relaxed);
     }
 
-    /// The count that the guest gave when it last said so; 0 where it never has since it was started.
+    /// Count of the guest's last heartbeat; 0 if there was none since its start.
     #[must_use]
     pub fn last_heartbeat(&self) -> u64 {
         self.heartbeat.load(Ordering::Relaxed)
     }
 
-    /// Forgets what its last guest said of itself, and what was typed for it; the guest's clock starts at 0.
+    /// Resets the state of the last guest: heartbeat, typed bytes, and the clock.
     pub fn reset_guest(&self) {
         self.typed.lock().clear();
         self.restart_time();
@@ -300,18 +300,18 @@ impl Vm {
         console::room(self.number())
     }
 
-    /// Bytes that the guest sends to its console.
+    /// Prints bytes on the guest's console.
     pub fn print(&self, bytes: &[u8]) {
         console::guest_bytes(self.number(), bytes);
     }
 
-    /// A byte that the guest sends to its console. False where the console has no room for it.
+    /// Prints a byte on the guest's console. Returns false if the console has no room for it.
     #[must_use]
     pub fn print_byte(&self, byte: u8) -> bool {
         console::guest_byte(self.number(), byte)
     }
 
-    /// A byte typed for this guest. What finds no room is lost, as on a real line.
+    /// Keeps a byte typed for this guest. A byte without room is lost, as on a real line.
     pub fn keep_typed(&self, byte: u8) {
         let mut typed = self.typed.lock();
         if typed.len() < INPUT_LIMIT {

@@ -41,13 +41,13 @@ impl ReportedAllocation {
         u64::from(self.dedicated) << 8 | self.form() as u64
     }
 
-    /// The VM is started anew: it has no area, and knows of no change.
+    /// Resets the communication area and the count of changes, when the VM restarts.
     pub fn restart(&mut self) {
         self.changes = 0;
         self.area = None;
     }
 
-    /// The VM has so many harts of its own from now on, 0 where it shares.
+    /// Sets the number of dedicated harts, 0 for shared harts, and updates the area.
     pub fn change(&mut self, dedicated: u32, memory: &GuestMemory) {
         self.dedicated = dedicated;
         self.changes = self.changes.wrapping_add(1);
@@ -57,7 +57,7 @@ impl ReportedAllocation {
     /// Gives the guest its area at `address`, or takes it away (`u64::MAX`).
     ///
     /// # Errors
-    /// It is no page of the VM's memory.
+    /// The address is no page of the VM's memory.
     pub fn set_area(&mut self, memory: &GuestMemory, address: u64) -> Result<(), NoArea> {
         self.area = match address {
             u64::MAX => None,
@@ -91,6 +91,6 @@ impl ReportedAllocation {
     }
 }
 
-/// The guest's area is wanted where it cannot be.
+/// The guest's area cannot be at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoArea;

@@ -1,12 +1,12 @@
 //! Seeds of guests' random-number generators.
 //!
 //! Linux credits `rng-seed` as entropy, so that a guest gets one only where the hypervisor has entropy itself: from the board's
-//! device tree, or from the hart's own source. Each guest gets another seed at each start, and none tells anything of
-//! another, or of an earlier one (a one-way function makes each, and replaces what it was made from).
+//! device tree, or from the hart's own source. Each guest gets another seed at each start, and no seed reveals
+//! another guest's or an earlier one (a one-way function makes each, and replaces its input).
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a seed, and the least that the hypervisor must have itself.
+/// Bytes of a seed, and the least entropy that the hypervisor must have itself.
 pub const LENGTH: usize = 32;
 
 /// The source of one VM's seeds.
@@ -22,7 +22,7 @@ impl core::fmt::Debug for Seeds {
 }
 
 impl Seeds {
-    /// The source of VM `vm`'s seeds, from these bytes of entropy; none where they are too few.
+    /// Source of VM `vm`'s seeds, from these bytes of entropy; `None` if they are too few.
     #[must_use]
     pub fn new(entropy: &[u8], vm: u16) -> Option<Self> {
         let all = (entropy.len() >= LENGTH).then(|| hash(b"partita seeds", entropy))?;
@@ -32,7 +32,7 @@ impl Seeds {
         })
     }
 
-    /// A seed that nobody gets again.
+    /// Draws a seed that is not given again.
     #[must_use]
     pub fn draw(&mut self) -> [u8; LENGTH] {
         let seed = hash(b"for a guest", &self.key);

@@ -2,7 +2,7 @@
 
 use crate::memory::shadow::ShadowTables;
 
-/// A vCPU's shadow tables, and what they stand for.
+/// A vCPU's shadow tables, and the registers that they stand for.
 #[derive(Debug)]
 pub struct Shadow {
     /// satp as its guest has set it.
@@ -12,12 +12,12 @@ pub struct Shadow {
     pub own_stage: u64,
     /// Number of siblings' fences that have been carried out on the tables.
     pub fenced: u64,
-    /// The generation of the G-stage table since which the tables have nothing older.
+    /// Generation of the G-stage table that the tables follow.
     pub generation: u64,
 }
 
 impl Shadow {
-    /// Of a vCPU whose satp is Bare.
+    /// State of a vCPU whose satp is Bare.
     #[must_use]
     pub const fn new(tables: ShadowTables) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Shadow {
         }
     }
 
-    /// The vCPU begins a life: its satp is Bare, and nothing is kept. What harts keep is dropped when it comes to them.
+    /// Resets the state: satp is Bare, and the tables are empty. Harts drop their translations when the vCPU comes to them.
     pub fn begin_anew(&mut self) {
         self.satp = 0;
         self.tables.clear();

@@ -4,13 +4,13 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use scheduler::Ticks;
 
-/// By how much one change counts: a new one makes up an eighth of the mean.
+/// Inverse weight of one switch: a new one makes up an eighth of the mean.
 const WEIGHT: u64 = 8;
 
-/// Stands for a hart that no vCPU has left since it last had none, or entered one.
+/// Value of a hart that no vCPU has left since the hart was idle or entered a guest.
 const NOBODY_LEFT: u64 = u64::MAX;
 
-/// The running mean of what a change takes, in the board's time. Only the hart itself writes to it.
+/// Running mean of the time of a switch, in the board's time. Written by the hart itself alone.
 #[derive(Debug)]
 pub struct SwitchCost {
     left_at: AtomicU64,
@@ -28,7 +28,7 @@ impl Default for SwitchCost {
 }
 
 impl SwitchCost {
-    /// A vCPU has given the hart away.
+    /// Begins a switch: a vCPU has left the hart.
     pub fn leave(&self, now: Ticks) {
         self.left_at.store(now.get(), Ordering::Relaxed);
     }
@@ -38,7 +38,7 @@ impl SwitchCost {
         self.left_at.store(NOBODY_LEFT, Ordering::Relaxed);
     }
 
-    /// A vCPU is about to run.
+    /// Ends a switch: a vCPU is about to run.
     pub fn enter(&self, now: Ticks) {
         let left_at = self.left_at.load(Ordering::Relaxed);
         if left_at == NOBODY_LEFT {
@@ -51,7 +51,7 @@ impl SwitchCost {
         self.sum.store(new, Ordering::Relaxed);
     }
 
-    /// The mean, 0 before the first change.
+    /// Mean time of a switch, 0 before the first one.
     #[must_use]
     pub fn mean(&self) -> Ticks {
         Ticks::new(self.sum.load(Ordering::Relaxed) / WEIGHT)

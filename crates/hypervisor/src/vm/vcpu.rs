@@ -38,7 +38,7 @@ pub mod request {
 /// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.
 const COUNTERS_FOR_USERS: u64 = 0b111;
 
-/// The VS-level registers of a vCPU that is out.
+/// VS-level registers of a vCPU while it is on no hart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SupervisorState {
     pub status: u64,
@@ -70,7 +70,7 @@ impl SupervisorState {
         }
     }
 
-    /// Puts the state onto the hart. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
+    /// Loads the state. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
     pub fn load(&self) {
         // SAFETY: VS-level registers have no effect on HS-mode; senvcfg and scounteren only on user modes.
         unsafe {
@@ -90,7 +90,7 @@ impl SupervisorState {
         }
     }
 
-    /// Gives a vCPU whose other registers are still on the hart its translation and its timer back.
+    /// Restores translation and timer of a vCPU whose other registers are still on the hart.
     pub fn arm(&self) {
         // SAFETY: as for `load`.
         unsafe {
@@ -99,7 +99,7 @@ impl SupervisorState {
         }
     }
 
-    /// Takes the state off the hart and leaves vsatp = 0, so that nothing is translated for nobody.
+    /// Saves the state and leaves vsatp = 0, so that the hart translates for no vCPU.
     pub fn save(&mut self) {
         self.status = csr::read::<{ number::VSSTATUS }>();
         self.enabled = csr::read::<{ number::VSIE }>();
@@ -121,20 +121,20 @@ impl SupervisorState {
     }
 }
 
-/// Everything of a vCPU that only the hart running it touches.
+/// State of a vCPU that only the hart running it accesses.
 #[derive(Debug)]
-// In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
+// In this order, so that the fields of every dispatch are near the beginning, within an instruction's offset.
 #[repr(C)]
 pub struct VcpuState {
     pub context: GuestContext,
     pub supervisor: SupervisorState,
     /// Set if it has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
-    /// The last poll while it had a hart found it spinning without a trap.
+    /// Set if the last poll of the running vCPU found it spinning without a trap.
     pub spins_undetected: bool,
-    /// At its last spin exit: the sibling that holds the lock, if that can be told.
+    /// Sibling that held the lock at the last spin exit, if known.
     pub holder: Option<VcpuNumber>,
-    /// Its shadow tables, where its VM is translated by such.
+    /// Its shadow tables, if its VM is translated by them.
     pub shadow: Option<Box<Shadow>>,
     /// Gap and window of its pause-loop exits since its dispatch.
     pub pauses: PauseWindow,
@@ -187,19 +187,19 @@ impl VcpuState {
 
 /// A virtual CPU.
 #[derive(Debug)]
-// In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
+// In this order, so that the fields of every dispatch are near the beginning, within an instruction's offset.
 #[repr(C)]
 pub struct Vcpu {
     pub id: VcpuNumber,
     pub vm: VmId,
     /// Its number in its VM, which is the hart id that the guest sees.
     pub index: u16,
-    /// 1 + the hart in whose guest mode it is, or 0.
+    /// 1 + the hart that runs its guest, or 0.
     in_guest: AtomicU16,
     requests: AtomicU32,
-    /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
+    /// Set if the VM's life cycle is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub has_dispatch_check: AtomicBool,
-    /// A software interrupt (SBI IPI) that is not yet in hvip.
+    /// Set while a software interrupt (SBI IPI) is not yet in hvip.
     software_interrupt: AtomicBool,
     /// Deadline of its wait, in the board's time.
     pub deadline: AtomicU64,
@@ -208,7 +208,7 @@ pub struct Vcpu {
     pub stale_files: StaleFiles,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>, { place::WORD }>,
-    /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
+    /// Ticket of its last wait: while the lock serves this ticket, this vCPU holds the lock.
     pub position: LastPosition,
     pub state: Mutex<VcpuState, { place::VCPU_STATE }>,
     /// The fences that siblings have asked for.
@@ -258,7 +258,7 @@ impl Vcpu {
             .map(GuestWord::host)
     }
 
-    /// Leaves a request. Returns the hart that must be interrupted so that it is carried out now.
+    /// Leaves a request. Returns the hart to interrupt so that the request is carried out now.
     ///
     /// The store and the load are sequentially consistent, and there is a fence between those of [`Vcpu::enter_guest`]: either
     /// the hart sees the request before it enters, or the requester sees it in the guest.
@@ -267,7 +267,7 @@ impl Vcpu {
         self.guest_hart()
     }
 
-    /// The hart in whose guest mode the vCPU is, if it is in one.
+    /// Hart that runs the vCPU's guest now, if there is one.
     #[must_use]
     pub fn guest_hart(&self) -> Option<HartId> {
         let value = self.in_guest.load(Ordering::SeqCst);
@@ -280,12 +280,12 @@ impl Vcpu {
         self.requests.load(Ordering::SeqCst) & what != 0
     }
 
-    /// Makes a software interrupt pending; [`request::INTERRUPT`] has it shown.
+    /// Makes a software interrupt pending; [`request::INTERRUPT`] makes the vCPU see it.
     pub fn raise_software_interrupt(&self) {
         self.software_interrupt.store(true, Ordering::SeqCst);
     }
 
-    /// Takes the software interrupt that is not yet shown, if there is one.
+    /// Takes the software interrupt that is not yet in hvip, if there is one.
     #[must_use]
     pub fn take_software_interrupt(&self) -> bool {
         // A load first: an exchange costs more, and there hardly ever is one.
@@ -302,7 +302,7 @@ impl Vcpu {
         }
     }
 
-    /// Declares that `hart` is about to enter the guest. False where a request came in first.
+    /// Declares that `hart` is about to enter the guest. Returns false if a request came first.
     #[must_use]
     pub fn enter_guest(&self, hart: HartId) -> bool {
         self.in_guest.store(hart.get() + 1, Ordering::Relaxed);
@@ -314,7 +314,7 @@ impl Vcpu {
         false
     }
 
-    /// Declares that the guest has been left. A requester that does not see it yet interrupts the hart in vain.
+    /// Declares that the guest has been left. A requester that does not see this yet interrupts the hart needlessly.
     pub fn leave_guest(&self) {
         self.in_guest.store(0, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! The model checker: every order of events in small computers, and in the middle of each step a step of somebody else.
+//! The model checker: every order of events in small computers, and in the middle of each step a step of another hart.
 //!
 //! Small systems are explored whole, without any symmetry. Larger ones are walked through at random.
 
@@ -378,7 +378,7 @@ impl Random {
     }
 }
 
-/// Long ways through computers that are too large to explore, with somebody else's step in the middle of half of the steps.
+/// Long ways through computers that are too large to explore, with another hart's step in the middle of half of the steps.
 #[test]
 fn long_ways_through_larger_computers() {
     for seed in 1..=60u64 {

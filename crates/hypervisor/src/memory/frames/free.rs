@@ -1,6 +1,6 @@
 //! Free physical memory, as a sorted list of regions.
 //!
-//! [`FreeRegions`] begins with the board's RAM less what somebody holds already (the firmware,
+//! [`FreeRegions`] begins with the board's RAM less the parts in use (the firmware,
 //! the hypervisor's own image, the system image, the board's device tree), and hands out aligned
 //! blocks of whole pages.
 #![cfg_attr(

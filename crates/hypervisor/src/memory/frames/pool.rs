@@ -25,7 +25,7 @@ use crate::memory::owned::OwnedRegion;
 /// Link of a list that leads nowhere.
 const NONE: u32 = u32::MAX;
 
-/// Entry of a sheet. An entry of zeros stands for a sheet that nobody has had.
+/// Entry of a sheet. An entry of zeros stands for a sheet that has had no owner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sheet {
     /// Pages in use, a bit each.
@@ -157,7 +157,7 @@ impl PagePool {
         }
     }
 
-    /// A pool of what is free, in which as many pages are reserved for each guest as `reservations` says. The pool's entries lie in
+    /// Pool of the free memory, in which as many pages are reserved for each guest as `reservations` says. The pool's entries lie in
     /// memory that is taken here, and is cleared by `memory`.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl PagePool {
         Ok(unsafe { Self::new(&parts, entries, reservations, outside) })
     }
 
-    /// Gives a page to a guest. `None` where the guest has as much as was reserved for it.
+    /// Gives a page to a guest. `None` if the guest has as many as were reserved for it.
     pub fn give(&mut self, vm: VmId) -> Option<OwnedRegion> {
         let open = self.holdings.get(vm.index())?.open.first;
         let number = match open {
@@ -261,7 +261,7 @@ impl PagePool {
     /// Takes a page of a guest's back.
     ///
     /// # Errors
-    /// Where it is no page of that guest's. Nothing changes then.
+    /// The page is not that guest's. Nothing changes then.
     pub fn take_back(&mut self, vm: VmId, page: HostRegion) -> Result<(), NotGiven> {
         self.take(vm, page).ok_or(NotGiven(page))
     }
@@ -320,7 +320,7 @@ impl PagePool {
         holding.map_or(0, |holding| holding.pages * PAGE_SIZE)
     }
 
-    /// Bytes of the host's memory that nobody has a sheet on.
+    /// Bytes of the host's memory in sheets without an owner.
     #[must_use]
     pub const fn free_bytes(&self) -> u64 {
         self.outside

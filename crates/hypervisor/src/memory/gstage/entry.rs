@@ -8,7 +8,7 @@ const WRITE: u64 = 1 << 2;
 const EXECUTE: u64 = 1 << 3;
 /// All accesses of the G-stage count as a user's, so this must be set in every leaf.
 const USER: u64 = 1 << 4;
-/// Set from the start: nobody looks at them, and a hart that finds one clear would fault.
+/// Set from the start: the hypervisor does not read them, and a hart that finds one clear would fault.
 const ACCESSED_AND_DIRTY: u64 = 1 << 6 | 1 << 7;
 const PPN_SHIFT: u32 = 10;
 const PPN_BITS: u64 = (1 << 44) - 1;

@@ -1,11 +1,11 @@
-//! G-stage tables: what a guest's physical addresses mean.
+//! G-stage tables: translation of a guest's physical addresses.
 //!
 //! Sv39x4 and Sv48x4 of the privileged architecture ("Guest Physical Address Translation" of the
 //! hypervisor extension): as Sv39 and Sv48, but the root has four times the entries and fills
 //! 16 KiB. Tables live in the host's memory, which is reached through [`TableMemory`], so that
 //! everything here runs on any computer.
 //!
-//! Nothing here fences. Who unmaps or remaps has to, before the old page is used for another thing.
+//! Nothing here fences. The caller fences after an unmap or a remap, before the old page is used for another purpose.
 #![cfg_attr(
     not(test),
     deny(

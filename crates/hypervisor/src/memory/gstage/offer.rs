@@ -45,7 +45,7 @@ pub struct Offer {
 /// A hart cannot confine guests as the system needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoConfinement {
-    /// hgatp has no mode that translates enough.
+    /// No mode of hgatp translates all guest-physical addresses.
     #[error(
         "guests cannot be confined: hgatp has no mode for {needed:#x} bytes of guest-physical addresses"
     )]
@@ -53,7 +53,7 @@ pub enum NoConfinement {
         /// The end of the guest-physical addresses.
         needed: u64,
     },
-    /// A hart has less than the first one.
+    /// A hart has fewer modes or VMIDs than the first one.
     #[error(
         "guests cannot be confined: this hart's hgatp has fewer modes or VMID bits than the first hart's"
     )]
@@ -61,7 +61,7 @@ pub enum NoConfinement {
 }
 
 impl Offer {
-    /// Finds out, and leaves 0 in the register. The translations of both stages must be dropped afterwards.
+    /// Tries the modes and the VMID bits, and leaves 0 in the register. The translations of both stages must be dropped afterwards.
     #[must_use]
     pub fn find(register: &mut impl Register) -> Self {
         let mut has = |mode: Mode| {

@@ -13,7 +13,7 @@ const TABLES_OF_PAGES: u32 = 1;
 pub trait GuestTables {
     /// The doubleword at `at`, where that is the guest's memory.
     fn read(&self, at: GuestPhysical) -> Option<u64>;
-    /// Sets the doubleword at `at` to `new` if it is `old` still, in one access. Whether it was.
+    /// Sets the doubleword at `at` to `new` if it is still `old`, in one access. Returns whether it was.
     fn exchange(&self, at: GuestPhysical, old: u64, new: u64) -> bool;
 }
 
@@ -24,7 +24,7 @@ pub struct WalkSettings {
     pub satp: u64,
     /// Optional bits that the guest may use in its entries.
     pub features: Features,
-    /// Its hart sets A and D (henvcfg.ADUE); else the guest takes a fault and sets them itself.
+    /// Set if the hart sets A and D (henvcfg.ADUE); otherwise the guest takes a fault and sets them itself.
     pub sets_marks: bool,
 }
 
@@ -35,7 +35,7 @@ pub enum WalkResult {
     PageFault,
     /// The guest takes an access fault: its tables are not in its memory.
     AccessFault,
-    /// The guest's tables change all the time: the access is made again.
+    /// The guest's tables change all the time: the guest repeats the access.
     Again,
     /// The access is allowed.
     Allowed(walk::Leaf),
@@ -82,7 +82,7 @@ pub fn walk(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub host: HostPhysical,
-    /// Bytes that follow each other there, aligned to as much.
+    /// Size of the contiguous piece, and its alignment.
     pub size: u64,
     /// R, W and X.
     pub rights: u64,
@@ -90,7 +90,7 @@ pub struct Place {
     pub moves: bool,
 }
 
-/// The leaf that the shadow tables need for this access of `reader`, who has been allowed it by the guest's entry; `None` where the
+/// The leaf that the shadow tables need for this access of `reader`, which the guest's entry allows; `None` if the
 /// G-stage does not allow it, or allows only what no leaf can say.
 #[must_use]
 pub fn leaf(
@@ -99,7 +99,7 @@ pub fn leaf(
     guest: &walk::Leaf,
     place: Place,
 ) -> Option<Leaf> {
-    // What is not dirty is not writable, so that the first store comes here.
+    // A clean page is not writable, so that the first store comes here.
     let clean = guest.entry & walk::marks(Access::Store) != walk::marks(Access::Store);
     let most = if clean {
         place.rights & !WRITE

@@ -1,8 +1,8 @@
 //! Shadow tables (`translation = "shadow"`): a vCPU's own tables, which lead from guest-virtual to host-physical addresses in one walk.
 //!
 //! Paper 001 has them for its V=V machines. While the guest's satp is not Bare, vsatp names tables that the hypervisor makes out of the
-//! guest's on faults. This is the bookkeeping, over the small port [`TableMemory`]: which spaces are kept, how a leaf is put in, what goes at
-//! a fence. `look` walks the guest's tables, `run::shadow` has the registers.
+//! guest's on faults. This module manages the tables over the small port [`TableMemory`]: the spaces that are kept, new leaves, and removals at
+//! a fence. `guest_walk` walks the guest's tables, `run::shadow` has the registers.
 //!
 //! **How a guest is confined.** While its vCPU is on shadow tables, hgatp is Bare: an identical G-stage below them would be walked at
 //! each step, and the single walk is the purpose. Then nothing but the shadow tables confines, which suffices:
@@ -26,7 +26,7 @@
 //! the guest's is many here. The tables that hold them are marked and go as a whole.
 //!
 //! **Bounds.** Each vCPU has a fixed number of frames. Where these are used up, the space that was left the longest ago goes, and in the
-//! end the present one's own leaves. A guest that maps much faults more often; nobody else pays.
+//! end the present one's own leaves. A guest that maps much faults more often; other VMs pay nothing.
 //!
 //! **A and D.** A leaf exists once A is set in the guest's entry, and is writable once D is. Where the guest's hart would set them
 //! (henvcfg.ADUE), they are set by compare-and-swap; else the guest takes its page fault.
@@ -302,7 +302,7 @@ impl ShadowTables {
             self.remove(eldest, dropped);
         };
         memory.clear(self.pool.address(root));
-        // Whoever had this number has been dropped, on this hart; on others, whatever the vCPU has left is dropped when it comes.
+        // Translations of the number's former space are dropped on this hart; translations on other harts are dropped when the vCPU comes there.
         *self.spaces.get_mut(number)? = Some(Space {
             satp,
             levels,

@@ -28,7 +28,7 @@ const ASID: u64 = 0xffff;
 const FIRST_MODE: u64 = 8;
 const LAST_MODE: u64 = 10;
 
-/// A hart's vsatp cannot hold what the first hart's can, or can hold more. A mode that it lacks would leave vsatp as it was, with
+/// A hart's vsatp holds other modes or ASIDs than the first hart's. A mode that it lacks would leave vsatp as it was, with
 /// nothing to confine the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -45,7 +45,7 @@ pub struct SpaceOffer {
 }
 
 impl SpaceOffer {
-    /// Finds out, and leaves 0 in the register. The translations of the VS-stage must be dropped afterwards.
+    /// Tries the modes and the ASID bits, and leaves 0 in the register. The translations of the VS-stage must be dropped afterwards.
     #[must_use]
     pub fn find(register: &mut impl Register) -> Self {
         let mut modes = 1;
@@ -96,7 +96,7 @@ impl SpaceOffer {
             TAG_BITS
         };
         let enough = self.asids.trailing_ones() >= bits;
-        // ASID 0 is nobody's, so that what a hart without ASIDs would use is told from these.
+        // ASID 0 is no vCPU's: it is the ASID of a hart without ASIDs.
         let asid = 1 + vcpu * SPACES + space;
         u16::try_from(asid).ok().filter(|_| enough)
     }

@@ -1,4 +1,4 @@
-//! The frames of one vCPU's shadow tables: a fixed number, and which space has which.
+//! Frames of one vCPU's shadow tables: a fixed number, each free or a space's.
 
 use alloc::vec::Vec;
 
@@ -87,20 +87,20 @@ impl Pool {
         Some(frame)
     }
 
-    /// A frame of `list` is free again.
+    /// Frees a frame of `list`.
     pub fn give_back(&mut self, list: &mut List, frame: Frame) {
         self.unlink(list, frame);
         self.give(frame);
     }
 
-    /// All frames of `list` are free again.
+    /// Frees all frames of `list`.
     pub fn give_all_back(&mut self, list: &mut List) {
         while let Some(frame) = self.first(*list) {
             self.give_back(list, frame);
         }
     }
 
-    /// All frames of `list` but `kept`, which is one of them, are free again.
+    /// Frees all frames of `list` except `kept`, which is one of them.
     pub fn give_others_back(&mut self, list: &mut List, kept: Frame) {
         self.unlink(list, kept);
         self.give_all_back(list);

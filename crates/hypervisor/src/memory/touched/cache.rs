@@ -1,7 +1,7 @@
-//! A few pages whose frames are known without a walk of the tables.
+//! Cache of a few pages' frames, to save walks of the tables.
 //!
 //! It belongs to the table: an entry is made and forgotten under the table's lock, and found without it. So what is found was in the table
-//! at that moment, as with a walk, and [`reclaim`](crate::memory::reclaim) waits for whoever uses either.
+//! at that moment, as with a walk, and [`reclaim`](crate::memory::reclaim) waits for users of both.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +20,7 @@ const FRAME: u64 = (1 << REST_SHIFT) - 1;
 pub struct PageCache([AtomicU64; ENTRIES as usize]);
 
 impl PageCache {
-    /// Without an entry.
+    /// Empty cache.
     #[must_use]
     pub const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; ENTRIES as usize])
@@ -40,7 +40,7 @@ impl PageCache {
         is_known.then(|| HostPhysical::new((entry & FRAME) * PAGE_SIZE))
     }
 
-    /// The page has this frame. The table's lock is held.
+    /// Notes that the page has this frame. The table's lock is held.
     pub fn keep(&self, page: u64, frame: HostPhysical) {
         let rest = page / ENTRIES;
         if let Some(entry) = self.entry(page).filter(|_| rest < REST_LIMIT) {
@@ -49,7 +49,7 @@ impl PageCache {
         }
     }
 
-    /// The page has no frame any more. The table's lock is held.
+    /// Notes that the page has no frame any more. The table's lock is held.
     pub fn forget(&self, page: u64) {
         if self.find(page).is_some()
             && let Some(entry) = self.entry(page)
@@ -58,7 +58,7 @@ impl PageCache {
         }
     }
 
-    /// No page has a frame any more. The table's lock is held.
+    /// Notes that no page has a frame any more. The table's lock is held.
     pub fn clear(&self) {
         for entry in &self.0 {
             entry.store(0, Ordering::SeqCst);

@@ -1,24 +1,24 @@
 //! Back-off of trapping a vCPU's fences after the vCPU has migrated to another hart.
 //!
-//! [`TlbPurge::OneShot`] pays a trap for each fence that ends a watch, and for some changes of the address space, and gains what is
-//! found again on another hart. Which of the two there is more of depends on the guest, so it is tried: after each watch in which something
+//! [`TlbPurge::OneShot`] pays a trap for each fence that ends a watch, and for some changes of the address space, and gains translations
+//! that are still cached on another hart. The balance depends on the guest, so it is tried: after each watch in which something
 //! trapped, so many changes of hart go unwatched, as under [`TlbPurge::LastHost`], and twice as many after the next. Each time
 //! that translations are found again without a trap, half as many. A guest that fences or changes its address space wherever it goes then
 //! pays for one watch in [`MAX_UNWATCHED`] changes of hart.
 //!
-//! A watch that took a change of the address space and kept the translations is in vain as well: the traps of two changes take some 600
+//! A watch that took a change of the address space and kept the translations has failed as well: the traps of two changes take some 600
 //! cycles, and what is found again with cheap walks or small TLBs is worth less.
 
 use abi::system::TlbPurge;
 
-/// Changes of hart that go unwatched at most after a watch in vain. A watch in vain takes up to three traps of some 300 instructions,
+/// Most changes of hart that go unwatched after a failed watch. A failed watch takes up to three traps of some 300 instructions,
 /// a change of hart some 2,500 in the hypervisor alone: so this is below 0.2 % of it.
 pub const MAX_UNWATCHED: u16 = 256;
 
 /// Result of watching a vCPU's fences. Used by the hart that has the vCPU alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backoff {
-    /// Changes of hart that went unwatched after the last watch in vain, or half of them for each that has paid since.
+    /// Changes of hart that went unwatched after the last failed watch, halved for each success since.
     penalty: u16,
     /// Stays that are still to go unwatched.
     unwatched: u16,
@@ -43,7 +43,7 @@ impl Backoff {
         TlbPurge::LastHost
     }
 
-    /// A watch has trapped.
+    /// Notes a watch that has trapped.
     pub const fn failed(&mut self) {
         let next = 2 * self.penalty + 1;
         self.penalty = if next < MAX_UNWATCHED {
@@ -54,7 +54,7 @@ impl Backoff {
         self.unwatched = self.penalty;
     }
 
-    /// The vCPU has found translations again on another hart, and nothing has trapped for that.
+    /// Notes that the vCPU has found translations again on another hart without a trap.
     pub const fn succeeded(&mut self) {
         // A guest that never fences has no penalty, and its line of the cache is left unchanged.
         if self.penalty != 0 {

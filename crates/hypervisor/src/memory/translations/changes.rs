@@ -1,7 +1,7 @@
 //! Pages of a VM's G-stage table that have changed, and their generations.
 //!
 //! Mostly the pages of its vCPUs' interrupt files change: at each change of hart, the page of the vCPU's file is another one. To drop all of
-//! the VM's translations for that would be as much as any method of keeping them can save. Where the guest gives pages of its memory back,
+//! the VM's translations for that would cost as much as keeping them can save. Where the guest gives pages of its memory back,
 //! many go at a time, and then everything may have changed.
 
 use crate::memory::address::GuestPhysical;
@@ -21,7 +21,7 @@ pub trait Changed {
 pub struct Changes<const N: usize> {
     page: fn(u32) -> GuestPhysical,
     last: [AtomicU64; N],
-    /// No page from this index on has ever changed, so that a VM of few vCPUs is looked through quickly.
+    /// No page from this index on has ever changed, so that a VM of few vCPUs is searched quickly.
     used: AtomicUsize,
     /// The generation that the last change of more than single pages led to; 0 where there was none.
     all: AtomicU64,
@@ -38,7 +38,7 @@ impl<const N: usize> Changes<N> {
         }
     }
 
-    /// Page `index` has changed, and the table is about to have `generation`. Changes of one table are noted one after the other, each before
+    /// Notes that page `index` has changed, and that the table is about to have `generation`. Changes of one table are noted one after the other, each before
     /// its generation is shown.
     pub fn note(&self, index: u16, generation: u64) {
         let index = usize::from(index);
@@ -48,7 +48,7 @@ impl<const N: usize> Changes<N> {
         }
     }
 
-    /// Any page may have changed, and the table is about to have `generation`. As [`Self::note`].
+    /// Notes that any page may have changed, and that the table is about to have `generation`. As [`Self::note`].
     pub fn note_all(&self, generation: u64) {
         self.all.store(generation, Ordering::SeqCst);
     }

@@ -3,7 +3,7 @@
 //! By fences ([`Purging::Fence`]) each vCPU has the same tag on every hart, and what it marks is dropped. By renaming
 //! ([`Purging::NewVmid`]) the vCPU gets a tag that marks nothing, and the old entries stay until others take their places.
 //! Each hart then gives its tags out one after the other. When they are used up a new round begins: everything is
-//! dropped under every tag, and nobody has one. That costs as many fences as there are tags in a round, because no
+//! dropped under every tag, and no vCPU has one. That costs as many fences as there are tags in a round, because no
 //! fence reaches the VS-stage entries of more than the VMID that is in hgatp (privileged architecture, "Hypervisor
 //! Memory-Management Fence Instructions": HFENCE.VVMA). So renaming saves no fences. It saves what a fence drops beside
 //! what it names, on harts whose fences ignore the VMID: there it drops the entries of all vCPUs once in a round.
@@ -51,7 +51,7 @@ impl VmidTable {
             }
             Purging::NewVmid => {
                 let end = tags.all.min(MAX_TAGS_PER_ROUND);
-                // Nobody knows what was here before, so the first arrival begins a round.
+                // Former entries of the hart are unknown, so the first arrival begins a round.
                 (Order::Round { next: end, end }, [Tag(0); MAX_NUMBERS])
             }
         };

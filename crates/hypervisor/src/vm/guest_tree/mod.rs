@@ -1,4 +1,4 @@
-//! The device tree that a guest is handed: its computer as it really is.
+//! Device tree of a guest: its computer as it really is.
 //!
 //! [`build`] turns a [`GuestDescription`] into a flattened tree. Bindings: the Devicetree
 //! Specification 0.4 and, for the RISC-V nodes, Linux's `riscv/cpus`, `riscv/extensions`,
@@ -27,7 +27,7 @@
 //!
 //! Where a guest's addresses are not the host's, `dma-ranges` of the bus tells it which addresses a device takes for its RAM
 //! (Devicetree Specification 0.4, §2.3.9), and a virtio device's `VIRTIO_F_ACCESS_PLATFORM` has it use them (virtio 1.2, §6).
-//! Then the guest's own driver adds the constant, and nobody translates on the way.
+//! Then the guest's own driver adds the constant, and no translation on the way is needed.
 #![cfg_attr(
     not(test),
     deny(

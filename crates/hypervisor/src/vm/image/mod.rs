@@ -1,4 +1,4 @@
-//! A guest's kernel: whether it is one, and where it, its initrd and its device tree go.
+//! Check of a guest's kernel, and layout of kernel, initrd and device tree.
 //!
 //! The only format is the flat `Image` of Linux on RISC-V (Linux's
 //! `Documentation/arch/riscv/boot-image-header.rst`), which other kernels use too. It says how much

@@ -1,4 +1,4 @@
-//! Back-off of a VM that starts anew again and again, so that its lines leave the console to others and the operator sees the others.
+//! Back-off of a VM that restarts repeatedly, so that its lines leave room for others' on the console.
 
 /// A time or a duration, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,9 +22,9 @@ impl Milliseconds {
     }
 }
 
-/// A run that lasts as long as this ends a row of short runs.
+/// Length of a run that ends a row of short runs.
 const LONG_RUN: u64 = 5_000;
-/// Short runs in a row that are followed by the next at once.
+/// Short runs in a row after which the next run begins at once.
 const FREE_RUNS: u32 = 4;
 /// First wait; each short run doubles it.
 const FIRST_WAIT: u64 = 10;
@@ -40,7 +40,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A run begins at `now`, because the operator wants it.
+    /// Begins a run at `now` by the operator's command: the row of short runs is forgotten.
     pub fn forget(&mut self, now: Milliseconds) {
         *self = Self {
             short_runs: 0,
@@ -48,7 +48,7 @@ impl Backoff {
         };
     }
 
-    /// A run has ended at `now`, and another one follows. Returns how long that one waits.
+    /// Notes the end of a run at `now` that another run follows. Returns the wait before that one.
     pub fn start_anew(&mut self, now: Milliseconds) -> Milliseconds {
         let lasted = now.0.saturating_sub(self.begins.0);
         self.short_runs = match lasted {

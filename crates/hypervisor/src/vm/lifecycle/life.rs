@@ -1,4 +1,4 @@
-//! The life of one VM as a state machine. It is pure: what it does to vCPUs and devices goes through [`Port`].
+//! Life cycle of one VM as a pure state machine: its effects on vCPUs and devices go through [`Port`].
 //!
 //! One lock holds a [`LifeCycle`], and all requests are made under that lock: by the operator, the guest's
 //! HSM and SRST calls, the hart that loads the VM, and the harts that its vCPUs leave. `README.md` beside this file has
@@ -17,11 +17,11 @@ pub const MAX_RESTARTS_AFTER_FAILURE: u32 = 10;
 
 /// Effects of a VM's life cycle on its vCPUs and devices.
 pub trait Port {
-    /// The vCPU, which is stopped, may be given a hart from now on.
+    /// Lets a stopped vCPU be given a hart from now on.
     fn start(&mut self, vcpu: usize);
-    /// The vCPU must leave its hart, if it is on one, and gets none until [`Port::start`]. This ends a pause too.
+    /// Makes the vCPU leave its hart, if it is on one, and get none until [`Port::start`]. This ends a pause too.
     fn stop(&mut self, vcpu: usize);
-    /// The vCPU must leave its hart, if it is on one, and gets none until [`Port::resume`], whatever happens meanwhile.
+    /// Makes the vCPU leave its hart, if it is on one, and get none until [`Port::resume`].
     fn pause(&mut self, vcpu: usize);
     /// Ends a pause.
     fn resume(&mut self, vcpu: usize);
@@ -31,7 +31,7 @@ pub trait Port {
     fn set_dispatch_check(&mut self, vcpu: usize, ask: bool);
     /// The board's time.
     fn now(&self) -> Milliseconds;
-    /// The VM's devices must not reach its memory any more. No vCPU of the VM is on a hart.
+    /// Stops the VM's devices from accessing its memory. No vCPU of the VM is on a hart.
     fn quiesce(&mut self);
 }
 
@@ -65,7 +65,7 @@ pub enum Outcome {
     Stopped(StopReason),
 }
 
-/// A run that follows another one.
+/// Run that follows another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestartPlan {
     /// Reason for which the last run failed, if it did.
@@ -109,7 +109,7 @@ pub enum Power {
         opaque: u64,
     },
     Started,
-    /// Suspended until an interrupt. What resumes at an address of its own has one.
+    /// Suspended until an interrupt; `resume` has the address if the suspension loses the registers.
     Suspended {
         resume: Option<(u64, u64)>,
     },
@@ -143,7 +143,7 @@ pub enum Begin {
     Leave,
 }
 
-/// A run of a VM, from a start to an end: loading that was begun for one is worth nothing in the next.
+/// Run of a VM, from a start to an end: loading that was begun for one run does not count in the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Run(pub u64);
 
@@ -155,12 +155,12 @@ enum Phase {
     Active,
     /// The operator has paused it.
     Paused,
-    /// Its vCPUs have been told to stop, and this follows when all have.
+    /// Ending: its vCPUs were made to stop, and the ending follows when all have.
     Ending(Ending, Originator),
     Stopped,
 }
 
-/// The life of a VM.
+/// Life cycle of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LifeCycle {
     phase: Phase,
@@ -174,7 +174,7 @@ pub struct LifeCycle {
 }
 
 impl LifeCycle {
-    /// A VM of so many vCPUs that has not been started.
+    /// VM of so many vCPUs that has not been started.
     #[must_use]
     pub fn new(vcpus: usize, on_failure: OnFailure) -> Self {
         Self {
@@ -224,7 +224,7 @@ impl LifeCycle {
     /// Starts a VM that does not run.
     ///
     /// # Errors
-    /// [`Refusal::Runs`] where it does.
+    /// [`Refusal::Runs`] if it runs.
     pub fn start(&mut self, port: &mut impl Port) -> Result<(), Refusal> {
         if !matches!(self.phase, Phase::Defined | Phase::Stopped) {
             return Err(Refusal::Runs);
@@ -235,11 +235,11 @@ impl LifeCycle {
         Ok(())
     }
 
-    /// Ends the run: all vCPUs stop, and what follows happens when the last one has left its hart. A run that ends
-    /// already ends as the operator says now; what a guest says then changes nothing.
+    /// Ends the run: all vCPUs stop, and the ending follows when the last one has left its hart. For a run that ends
+    /// already, an operator's command replaces the ending, a guest's request does not.
     ///
     /// # Errors
-    /// [`Refusal::DoesNotRun`] where there is no run.
+    /// [`Refusal::DoesNotRun`] if there is no run.
     pub fn end(
         &mut self,
         ending: Ending,
@@ -277,7 +277,7 @@ impl LifeCycle {
         Ok(())
     }
 
-    /// Lets a paused VM go on.
+    /// Resumes a paused VM.
     ///
     /// # Errors
     /// [`Refusal::Active`].
@@ -290,7 +290,7 @@ impl LifeCycle {
         Ok(())
     }
 
-    /// A guest starts one of its harts.
+    /// Starts a vCPU for its guest.
     ///
     /// # Errors
     /// [`StartError`]; nothing has changed then.
@@ -313,21 +313,21 @@ impl LifeCycle {
         Ok(())
     }
 
-    /// A vCPU that is on a hart wants to stop itself: it must leave that hart now, and can be started again once it has.
+    /// Stops a vCPU that is on a hart, by its own call: it must leave the hart now, and can be started again once it has.
     pub fn stop_vcpu(&mut self, vcpu: usize, port: &mut impl Port) {
         if self.power(vcpu) == Power::Started {
             self.set(vcpu, Power::StopPending, port);
         }
     }
 
-    /// A vCPU that is on a hart suspends itself. Where it has been told to stop, that goes before.
+    /// Suspends a vCPU that is on a hart, by its own call. A pending stop goes first.
     pub fn suspend_vcpu(&mut self, vcpu: usize, resume: Option<(u64, u64)>, port: &mut impl Port) {
         if self.power(vcpu) == Power::Started {
             self.set(vcpu, Power::Suspended { resume }, port);
         }
     }
 
-    /// A vCPU has been given a hart: what it does there.
+    /// Decides how a vCPU that has been given a hart begins there.
     pub fn dispatched(&mut self, vcpu: usize, port: &mut impl Port) -> Begin {
         let begin = match self.power(vcpu) {
             Power::Started => Begin::GoOn,
@@ -348,8 +348,8 @@ impl LifeCycle {
         begin
     }
 
-    /// The VM is loaded: its first vCPU, which is on a hart, begins at `address` when it is next given one. False where the
-    /// run has been told to end meanwhile.
+    /// Ends the loading: the first vCPU, which is on a hart, begins at `address` when it is next given one. Returns false if
+    /// the run's end was requested meanwhile.
     #[must_use]
     pub fn loaded(&mut self, address: u64, opaque: u64, port: &mut impl Port) -> bool {
         let loads = self.power(0) == Power::Loading;
@@ -359,20 +359,20 @@ impl LifeCycle {
         loads
     }
 
-    /// The VM cannot be loaded, and its first vCPU leaves the hart.
+    /// Ends the run of a VM that cannot be loaded; its first vCPU leaves the hart.
     pub fn load_failed(&mut self, port: &mut impl Port) {
         if self.power(0) == Power::Loading {
-            // The vCPU that tells it is on a hart, so the run cannot be over yet.
+            // The calling vCPU is on a hart, so the run cannot be over yet.
             let _ = self.end(Ending::Stop(StopReason::BadImage), Originator::Guest, port);
         }
     }
 
-    /// A vCPU has left a hart and gets none until it is started: whatever waited for that happens.
+    /// Notes that a vCPU has left its hart and gets none until it is started, and carries out what waited for that.
     pub fn left(&mut self, port: &mut impl Port) -> Outcome {
         self.settle(port)
     }
 
-    /// Notes which vCPUs have stopped. If a run ends and all have, what follows its end happens.
+    /// Notes which vCPUs have stopped. If a run ends and all have, its ending is carried out.
     fn settle(&mut self, port: &mut impl Port) -> Outcome {
         for vcpu in 0..self.power.len() {
             if self.power(vcpu) == Power::StopPending && port.is_stopped(vcpu) {
@@ -427,7 +427,7 @@ impl LifeCycle {
         port.start(0);
     }
 
-    /// Forgets what grows with every run, so that states are comparable.
+    /// Clears the counts that grow with every run, so that states are comparable.
     #[cfg(test)]
     pub(super) fn forget_counts(&mut self) {
         (self.run, self.restarts) = (Run(0), 0);

@@ -24,13 +24,13 @@ pub struct Loading {
     pub stage: Stage,
     /// Source of the guest's seeds, if the board has entropy.
     pub seeds: Option<Seeds>,
-    /// All memory has been zeroed or filled since the VM was made.
+    /// Set once all memory has been zeroed or filled since the VM was made.
     pub clean: bool,
     /// The guest's device tree, made when it is loaded first.
     pub tree: Option<Tree>,
 }
 
-/// A guest's device tree. A guest that starts again gets the same with another seed, so that a restart allocates nothing.
+/// A guest's device tree. A restarted guest gets the same tree with another seed, so that a restart allocates nothing.
 #[derive(Debug)]
 pub struct Tree {
     pub bytes: Box<[u8]>,
@@ -64,7 +64,7 @@ pub enum Stage {
     Draft,
     /// The device tree is to be built, for a tree of this size.
     Tree(u64),
-    /// The tree stands, and is to get a seed.
+    /// The tree is complete, and is to get a seed.
     Seed,
     Fill {
         plan: Plan,

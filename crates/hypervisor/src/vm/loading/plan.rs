@@ -1,4 +1,4 @@
-//! In which pieces a guest's memory is filled: pure, so that loading can be left off and gone on with anywhere.
+//! Pieces in which a guest's memory is filled: pure, so that loading can be interrupted and continued anywhere.
 
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::vm::image::Layout;
@@ -6,7 +6,7 @@ use crate::vm::image::Layout;
 /// Contents of a piece of a guest's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Zeros: whatever was there before is nobody's business.
+    /// Zeros, so that no earlier contents remain.
     Zeros,
     Kernel,
     Initrd,
@@ -44,7 +44,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Fills the parts of `layout`, and with `zeros` everything else of `memory`.
+    /// Plan that fills the parts of `layout`, and with `zeros` the rest of `memory`.
     #[must_use]
     pub fn new(memory: GuestRegion, layout: &Layout, lengths: Lengths, zeros: bool) -> Self {
         let part = |region: GuestRegion, length: u64, source| Piece {
@@ -90,7 +90,7 @@ impl Plan {
         }
     }
 
-    /// The next piece, of at most so many bytes for its source; nothing when all is filled.
+    /// Next piece, of at most so many bytes for its source; `None` when all is filled.
     pub fn next(&mut self, limit: impl Fn(Source) -> u64) -> Option<Piece> {
         while self.pieces.get(self.filled)?.length == 0 {
             self.filled += 1;
