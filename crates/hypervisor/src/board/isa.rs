@@ -1,8 +1,8 @@
 //! Board extensions that a guest may use.
 //!
 //! An extension is offered where a vCPU really has it: VS-mode can use it, the state it adds is
-//! saved with the vCPU, and the bit of `henvcfg` that admits it is one. What is not in the list
-//! below is not offered, so a new board's new extension is hidden until somebody has seen to it.
+//! saved with the vCPU, and the bit of `henvcfg` that admits it is one. An extension that is not in the
+//! list below is not offered, so a new board's new extension is hidden until it is added here.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -101,7 +101,7 @@ pub fn environment_wanted<'a>(board: impl IntoIterator<Item = &'a str>) -> u64 {
         .fold(0, |all, bits| all | bits)
 }
 
-/// The board's extensions that a guest may be told of, in the board's order, with `environment`
+/// Board's extensions that a guest may use, in the board's order, with `environment`
 /// in `henvcfg`.
 pub fn offered<'a>(board: impl IntoIterator<Item = &'a str>, environment: u64) -> Vec<&'a str> {
     board

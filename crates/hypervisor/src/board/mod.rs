@@ -39,9 +39,9 @@ pub struct BoardHart {
     /// The hart's place in the supervisor-level IMSIC's list, which is the hart index of an APLIC's MSI target.
     pub imsic_index: u64,
     pub extensions: Extensions,
-    /// Bytes that a cache-block management instruction works on, where there are any.
+    /// Bytes that a cache-block management instruction works on, if the hart has these instructions.
     pub cache_block_size: Option<u32>,
-    /// Bytes that cbo.zero clears, where it is there.
+    /// Bytes that cbo.zero clears, if the hart has it.
     pub zero_block_size: Option<u32>,
     /// The widest virtual memory that the hart has, as the device tree names it.
     pub mmu_type: String,
@@ -50,7 +50,7 @@ pub struct BoardHart {
 /// Extensions of the hart that the hypervisor uses or passes on.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
-    /// Names as `riscv,isa-extensions` has them, without `h` and without what only M-mode sees.
+    /// Names as `riscv,isa-extensions` has them, without `h` and without extensions that only M-mode sees.
     names: Vec<String>,
 }
 
@@ -120,12 +120,12 @@ pub struct Board {
     /// Memory that the firmware keeps for itself, the device tree and the initrd.
     pub reserved: Vec<Range>,
     pub initrd: Option<Range>,
-    /// Entropy that the firmware or its loader put into the device tree; empty where there is none.
+    /// Entropy that the firmware or its loader put into the device tree; empty if there is none.
     pub rng_seed: Vec<u8>,
     pub imsic: BoardImsic,
     pub aplic: AplicDescription,
     pub uart: BoardDevice,
-    /// By slot number, in the order of their addresses.
+    /// Virtio devices by slot number, in the order of their addresses.
     pub virtio: Vec<BoardDevice>,
     /// The real-time clock's registers.
     pub clock: Option<u64>,
@@ -235,7 +235,7 @@ impl Board {
     /// Reads the device tree `tree`, which lies at `location`.
     ///
     /// # Errors
-    /// [`BoardError`], naming what the hypervisor cannot do without.
+    /// [`BoardError`], naming the part that the hypervisor needs.
     pub fn read(tree: &Fdt<'_>, location: Range) -> Result<Self, BoardError> {
         let cpus = tree
             .find_node("/cpus")

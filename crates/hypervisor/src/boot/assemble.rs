@@ -1,4 +1,4 @@
-//! Builds the system that the image describes on the board that there is.
+//! Assembly of the system that the image describes, on the present board.
 
 mod machine;
 mod memory;
@@ -36,7 +36,7 @@ use crate::vm::Vm;
 use crate::vm::accounts::Accounts;
 use crate::vm::vcpu::Vcpu;
 
-// What the description may ask for and what the scheduler is built for are the same.
+// The limits of the description are those of the scheduler.
 const _: () = assert!(
     abi::system::MAX_VMS <= scheduler::MAX_VMS
         && abi::system::MAX_VCPUS <= scheduler::MAX_NUMBERS
@@ -47,7 +47,7 @@ const _: () = assert!(
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
 
-/// Bytes of the heap that a device has by which VMs share something, at most: a slice's pieces of a chain are the most of it.
+/// Most bytes of the heap for a device of a shared disk or switch: mainly a slice's pieces of a chain.
 const SHARING_HEAP: usize = 12 << 10;
 
 /// Builds and installs the system.
@@ -62,7 +62,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         .map_err(AssembleError::Archive)?
         .ok_or(AssembleError::NoFile(FILE_NAME))?;
     let description = SystemDescription::parse(tree).map_err(AssembleError::Description)?;
-    // It lives as long as the hypervisor, so that names and command lines can be borrowed from the image.
+    // The image lives as long as the hypervisor, so that names and command lines can be borrowed from it.
     let description: &'static SystemDescription<'static> = Box::leak(Box::new(description));
     console::open(
         board.uart.base,
@@ -153,7 +153,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     Ok(system::install(system))
 }
 
-/// Reserves pages for the guests whose memory comes when it is touched.
+/// Reserves pages for the demand-paged guests.
 fn pool(description: &SystemDescription<'_>, frames: Frames) -> Result<PagePool, AssembleError> {
     let vms = (0..).map_while(VmId::new).zip(&description.vms);
     let on_touch = vms.filter(|(_, vm)| vm.get(keys::PLACEMENT) == Placement::Paged);
@@ -173,7 +173,7 @@ fn grow_heap(
     let vms = description.vms.len();
     let vcpus: usize = description.vms.iter().map(|vm| vm.vcpus as usize).sum();
     let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
-    // What a VM or a vCPU has beside its entry is less than that again.
+    // The memory of a VM or a vCPU besides its entry is less than the entry.
     let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
     let sharing = |vm: &VmDescription<'_>| {
         vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON))
@@ -215,8 +215,8 @@ fn regions(ranges: &[Range]) -> impl Iterator<Item = HostRegion> {
         .filter_map(|range| HostRegion::new(HostPhysical::new(range.start), range.size))
 }
 
-/// Everything that must not be given away: what the firmware keeps, its device tree, the system image, the hypervisor itself, and
-/// all below it (where the firmware lies, whether or not the device tree says so), unless the firmware gave its own list.
+/// Memory that must not be given away: the firmware's, its device tree, the system image, the hypervisor itself, and
+/// all memory below it (where the firmware lies, whether or not the device tree says so), unless the firmware gave its own list.
 fn reserved(board: &Board) -> Vec<HostRegion> {
     let (own_start, own_end) = hart::entry::image();
     let base = board
@@ -274,7 +274,7 @@ fn scheduler(
         .map_err(AssembleError::Scheduler)
 }
 
-/// A number of things, in words for people.
+/// Number of things, in words for an operator.
 struct Counted(usize, &'static str);
 
 impl core::fmt::Display for Counted {

@@ -28,10 +28,10 @@ impl Handover {
         }
     }
 
-    /// Keeps `range` from the hypervisor; one that goes on where the last one ends becomes one with it.
+    /// Reserves `range` for the firmware. A range that begins at the end of the last one is merged with it.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// [`Full`].
     pub fn keep(&mut self, range: Range) -> Result<(), Full> {
         if let Some(last) = self.kept[..self.count].last_mut()
             && last.end() == range.start
@@ -55,7 +55,7 @@ impl Handover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Leaves `handover` to the hypervisor's start.
+/// Stores `handover` for the hypervisor's start.
 pub fn leave(handover: Handover) {
     HANDOVER.call_once(|| handover);
 }
@@ -66,7 +66,7 @@ pub fn is_complete() -> bool {
     HANDOVER.is_completed()
 }
 
-/// The board, with what the firmware left.
+/// Adds the firmware's image and ranges to the board.
 #[must_use]
 pub fn complete(board: Board) -> Board {
     match HANDOVER.get() {

@@ -1,4 +1,4 @@
-//! From the firmware to Rust: the first instructions of every hart, the heap, and the way out when all is lost.
+//! Start of the hypervisor: set-up of every hart, assembly of the system, and the end after a fatal error.
 
 pub mod assemble;
 pub mod efi;
@@ -44,10 +44,10 @@ use crate::vm::seed::{self, Seeds};
 const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
 
 /// Bits of hstateen0 that guests need: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
-/// state of theirs that nobody saves.
+/// guest state that is not saved.
 const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
 
-/// The first hart, with the board's device tree at `tree`; the heap stands.
+/// Entry of the first hart, with the board's device tree at `tree`; the heap is ready.
 ///
 /// # Safety
 /// `tree` must be what the firmware passed.
@@ -140,10 +140,10 @@ fn start_others(system: &'static Hypervisor, own: &Hart) {
     }
 }
 
-/// Another hart.
+/// Entry of another hart.
 pub fn other_hart(hart: &'static Hart) -> ! {
     world::install_vector();
-    // The system stands before any other hart is started.
+    // The system is installed before any other hart is started.
     let Some(system) = system::system() else {
         fail(format_args!("a hart started too early"))
     };
@@ -152,7 +152,7 @@ pub fn other_hart(hart: &'static Hart) -> ! {
     run::run(system, hart)
 }
 
-/// Sets what is the same for all guests of this hart, and opens its interrupt files.
+/// Sets the state that all guests of this hart share, and opens its interrupt files.
 fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     harts::set_current(hart);
     if let Some(missing) = capabilities::missing() {
@@ -162,7 +162,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     let found = Capabilities::find(promised, capabilities::works);
     hart.set_capabilities(found);
     if system.counters.counters() != 0 && !found.has(Capability::CounterOverflow) {
-        // Guests would be offered what this hart does not have.
+        // Guests would be offered counters that this hart does not have.
         let name = Capability::CounterOverflow.names()[0];
         fail(format_args!(
             "hart {} does not have the {name} that its device tree names",
@@ -183,7 +183,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     unsafe {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
         csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
-        // Where the bit stays 0, guests are not told by an interrupt (AIA, "Virtual interrupts for VS level").
+        // If the bit stays 0, guests are not notified by an interrupt (AIA, "Virtual interrupts for VS level").
         csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));

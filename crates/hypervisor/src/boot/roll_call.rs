@@ -21,7 +21,7 @@ static RESPONDED: [AtomicBool; MAX_HARTS] = [const { AtomicBool::new(false) }; M
 
 /// Board's side of the roll call.
 pub trait Harts {
-    /// Starts a hart, which is to say that it is there and to stop.
+    /// Starts a hart, which is to respond and to stop.
     ///
     /// # Errors
     /// The firmware's error.
@@ -63,7 +63,7 @@ pub fn call(called: HartSet, patience: u64, harts: &mut impl Harts) -> HartSet {
     back
 }
 
-/// Calls all harts but the one with the id `own`, which calls. Leaves those in `harts` that are there, and returns the ids of
+/// Calls all harts except the caller, whose id is `own`. Keeps those in `harts` that respond, and returns the ids of
 /// the others.
 pub fn retain_responding(harts: &mut Vec<BoardHart>, own: u64, timebase_hertz: u32) -> Vec<u64> {
     // More are not used.
@@ -125,7 +125,7 @@ impl core::fmt::Display for Ids<'_> {
     }
 }
 
-/// Harts that lack the hypervisor extension, as an operator is told of them.
+/// Message about harts that lack the hypervisor extension.
 #[derive(Clone, Copy, Debug)]
 pub struct WithoutH<'a>(pub &'a [u64]);
 
@@ -139,7 +139,7 @@ impl core::fmt::Display for WithoutH<'_> {
     }
 }
 
-/// Harts that did not come, as an operator is told of them.
+/// Message about harts that did not respond.
 #[derive(Clone, Copy, Debug)]
 pub struct Missing<'a>(pub &'a [u64]);
 

@@ -40,7 +40,7 @@ pub struct Shared {
     pub switches: Vec<Arc<Switch>>,
     /// The slots that the disks are in.
     slots: Vec<Slot>,
-    /// By VM: its ports of switches.
+    /// Ports of switches, by VM.
     ports: Vec<Vec<UnplacedDevice>>,
     /// Longest time between two polls of a queue, in ticks.
     patience: u64,
@@ -49,7 +49,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Starts what the system's VMs share.
+    /// Starts the shared devices.
     ///
     /// # Errors
     /// [`AssembleError`].
@@ -74,7 +74,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// The devices of a VM by which it shares something.
+    /// Makes a VM's devices of shared disks and switches.
     ///
     /// # Errors
     /// [`AssembleError`].
@@ -117,7 +117,7 @@ impl Shared {
     ) -> Result<(), AssembleError> {
         let uplink = switch.uplink.map(|slot| uplink(slot, board, frames));
         let uplink = uplink.transpose()?;
-        // The card's address tells the ports of this computer from those of others on the same network.
+        // The card's address distinguishes the ports of this computer from those of others on the same network.
         let card = uplink.as_ref().and_then(|(uplink, _)| uplink.address());
         let [_, _, _, computer @ ..] = card.map_or([0; 6], |address| address.0);
         let with_port = |(_, vm): &(u8, &VmDescription<'_>)| vm.ports.contains(&number);
@@ -197,7 +197,7 @@ impl Shared {
     }
 }
 
-/// A device that VMs share something by, with a page for its registers; none where there is no memory for that.
+/// Emulated device with a page for its registers; `None` if there is no memory for the page.
 fn device(
     client: Client,
     backend: impl VirtioDevice + 'static,

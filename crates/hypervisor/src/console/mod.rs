@@ -78,7 +78,7 @@ impl Terminal {
     }
 }
 
-/// Reaches the terminal, once the consoles stand.
+/// Passes the terminal to `act`, once the consoles exist.
 ///
 /// Lines are put together on the heap, one a hart at most, and go again before this returns. Their length has a limit, and the backlogs have
 /// their room from the start, so that no guest makes the heap grow.
@@ -101,7 +101,7 @@ pub fn guest_bytes(vm: VmId, bytes: &[u8]) {
         for &byte in bytes {
             terminal.console.push(vm, byte);
         }
-        // What others have to send was begun when it came, and where the UART is busy its interrupt brings the rest.
+        // Other output has begun already, and if the UART is busy its interrupt brings the rest.
         if terminal.console.guest_has_output(vm) && !terminal.uart.wants_transmit_interrupt() {
             terminal.pump();
         }
@@ -135,7 +135,7 @@ pub fn serve() -> impl Iterator<Item = Event> {
     core::iter::from_fn(|| with_terminal(next_event)?)
 }
 
-/// Goes on to the next event.
+/// Reads typed bytes up to the next event.
 fn next_event(terminal: &mut Terminal) -> Option<Event> {
     loop {
         let Some(byte) = terminal.uart.receive() else {
@@ -191,7 +191,7 @@ pub fn end_answer() {
     });
 }
 
-/// Prints a line as it is, between others; waits for the UART where there is no room for it.
+/// Prints a line without a prefix, between others; waits for the UART if there is no room for it.
 pub fn raw_line(line: &str) {
     with_terminal(|terminal| {
         if !terminal.console.has_room(line) {

@@ -1,4 +1,4 @@
-//! A VM's bus: which guest-physical addresses belong to what, besides memory.
+//! A VM's bus: owners of guest-physical addresses, besides memory.
 //!
 //! A range has an owner. Some owners are mapped and answer without the hypervisor; an access that traps is given to the
 //! owner's emulation, with its offset in the range. How a device is added stands in `TRAPPED.md`.
@@ -13,13 +13,13 @@ use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 pub enum Owner {
     /// A device whose registers trap.
     Trapped(DeviceNumber),
-    /// The vCPUs' interrupt files, a page each. Those in guest files are mapped, and trap no more.
+    /// The vCPUs' interrupt files, a page each. Files of a hart are mapped, and do not trap.
     InterruptFiles,
-    /// A device of the board, by its source at the APLIC. It is mapped; what traps is not for it.
+    /// Device of the board, by its source at the APLIC. It is mapped; accesses that trap are not for it.
     Direct { source: u32 },
 }
 
-/// Two ranges of a bus would overlap, or one has no place among the addresses.
+/// Two ranges of a bus would overlap, or a range exceeds the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no room at {0} on the VM's bus")]
 pub struct NoRoom(pub GuestPhysical);
@@ -34,7 +34,7 @@ impl Bus {
     /// Gives `size` bytes from `base` to `owner`.
     ///
     /// # Errors
-    /// [`NoRoom`], where a part of the range belongs to another owner already.
+    /// [`NoRoom`], if a part of the range belongs to another owner already.
     pub fn add(&mut self, base: GuestPhysical, size: u64, owner: Owner) -> Result<(), NoRoom> {
         let region = GuestRegion::new(base, size).ok_or(NoRoom(base))?;
         if self.ranges.iter().any(|(other, _)| other.overlaps(region)) {
@@ -56,7 +56,7 @@ impl Bus {
     }
 }
 
-/// The page of which vCPU, and the offset in it, that an offset in [`Owner::InterruptFiles`] stands for.
+/// vCPU whose page an offset in [`Owner::InterruptFiles`] lies in, and the offset in the page.
 #[must_use]
 pub fn interrupt_file(offset: u64) -> (usize, u64) {
     ((offset / PAGE_SIZE) as usize, offset % PAGE_SIZE)

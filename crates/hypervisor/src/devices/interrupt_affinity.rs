@@ -9,11 +9,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use scheduler::{HartId, HartSet, VmId};
 
-/// Assignment of interrupt_affinity to devices, shared by all harts.
+/// Assignment of the board's interrupts to harts, shared by all harts.
 #[derive(Debug)]
 pub struct InterruptAffinity {
     shared: AtomicU64,
-    /// By VM: the harts that are its own, none where it shares.
+    /// Dedicated harts of each VM; none for a VM that shares.
     own: Vec<AtomicU64>,
 }
 
@@ -27,7 +27,7 @@ impl InterruptAffinity {
         }
     }
 
-    /// `vm` has these harts of its own from now on, of `online`; none where it shares.
+    /// Sets the dedicated harts of `vm`, among `online`; none if it shares.
     pub fn set(&self, online: HartSet, vm: VmId, own: HartSet) {
         if let Some(place) = self.own.get(vm.index()) {
             place.store(own.bits(), Ordering::SeqCst);
@@ -38,7 +38,7 @@ impl InterruptAffinity {
         self.shared.store(shared.bits(), Ordering::SeqCst);
     }
 
-    /// The hart for what belongs to no VM.
+    /// Hart for interrupts that belong to no VM.
     #[must_use]
     pub fn of_board(&self) -> Option<HartId> {
         HartSet::from_bits(self.shared.load(Ordering::SeqCst))
@@ -46,7 +46,7 @@ impl InterruptAffinity {
             .or(HartId::new(0))
     }
 
-    /// The hart for the devices of `vm`.
+    /// Hart for the devices of `vm`.
     #[must_use]
     pub fn of_vm(&self, vm: VmId) -> Option<HartId> {
         let own = self.own.get(vm.index());

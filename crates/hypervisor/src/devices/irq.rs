@@ -1,4 +1,4 @@
-//! Interrupt sources: their numbers and modes, where they go, and what a guest's APLIC wants done about them.
+//! Interrupt sources: numbers, modes, destinations, and the effects of a guest's APLIC.
 
 use crate::interrupts::softfile::Identity;
 
@@ -79,7 +79,7 @@ pub const SOURCES_LIMIT: u32 = 1023;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceNumber(pub u32);
 
-/// A hart as the guest counts them: the vCPU's index in its VM.
+/// Hart as the guest numbers them: the vCPU's index in its VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HartIndex(pub u32);
 
@@ -117,7 +117,7 @@ pub enum Effect {
     Message(Destination),
 }
 
-/// The sources of the board's APLIC, as far as a guest's registers show them.
+/// Sources of the board's APLIC, as far as a guest's registers show them.
 pub trait Sources {
     /// Returns true if the source is pending at the board's APLIC.
     fn pending(&self, source: SourceNumber) -> bool;

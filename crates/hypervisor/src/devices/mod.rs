@@ -1,4 +1,4 @@
-//! Devices: those that guests are given, and those of the board.
+//! Devices of guests and of the board.
 
 pub mod aplic;
 pub mod bus;

@@ -21,7 +21,7 @@ pub struct Access {
     pub width: Width,
 }
 
-/// The device cannot take a store now, and nothing has happened. The guest does it again when others have had the hart.
+/// The device cannot take a store now, and nothing has happened. The guest repeats the store after others have had the hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WouldBlock;
 
@@ -54,7 +54,7 @@ pub trait TrappedDevice: Send {
     /// Polls the device: an event may have come that the device waits for.
     fn poll(&mut self, context: &dyn DeviceContext);
 
-    /// The time has come, or has been, for which the device [asked](VirtioContext::poll_by).
+    /// Polls the device at or after the time of its last [`VirtioContext::poll_by`].
     fn timer_expired(&mut self, context: &dyn DeviceContext) {
         let _ = context;
     }
@@ -62,7 +62,7 @@ pub trait TrappedDevice: Send {
     /// Level of the device's interrupt line.
     fn irq_level(&self) -> bool;
 
-    /// Back to the state after power-on. None of the VM's vCPUs runs.
+    /// Resets the device to the state after power-on. None of the VM's vCPUs runs.
     fn reset(&mut self, context: &dyn DeviceContext);
 
     /// Visits all of the guest's memory that operations in flight may still access. Nothing is begun or ended meanwhile.
@@ -82,7 +82,7 @@ pub trait DeviceContext {
     /// Puts a byte onto the VM's console.
     ///
     /// # Errors
-    /// [`WouldBlock`], where the console has no room for it.
+    /// [`WouldBlock`], if the console has no room for it.
     fn print(&self, byte: u8) -> Result<(), WouldBlock>;
 
     /// Takes the next byte that was typed for the VM.
@@ -97,7 +97,7 @@ pub trait DeviceContext {
     /// Carries out an effect of the VM's APLIC on the board, or for a vCPU.
     fn apply(&self, effect: Effect);
 
-    /// The guest's memory and the board's devices, for what is simulated with them; none where nothing is.
+    /// Context of virtio devices: the guest's memory and the board's devices; `None` in tests without them.
     fn virtio(&self) -> Option<&dyn VirtioContext> {
         None
     }
@@ -108,14 +108,14 @@ pub trait VirtioContext {
     /// The guest's memory, and the host's.
     fn memory(&self) -> Memory<'_>;
 
-    /// Loads a register of a device; `None` where the device answers with a fault. What the device wrote to memory before is seen by what is
-    /// read there afterwards.
+    /// Loads a register of a device; `None` where the device answers with a fault. Reads of memory afterwards see the device's
+    /// earlier writes.
     fn load_register(&self, at: HostPhysical, width: Width) -> Option<u64>;
 
-    /// Counts something that happened to the VM, so many times.
+    /// Counts an event of the VM, so many times.
     fn count(&self, event: Event, times: u32);
 
-    /// A level-sensitive source of the board's was served: while its wire is high, it sends again.
+    /// Makes a level-sensitive source of the board, which was served, send again if its line is still high.
     fn resample(&self, source: SourceNumber);
 
     /// The time, in ticks of the board's timebase.
@@ -136,8 +136,8 @@ pub trait VirtioContext {
     /// Locks a disk that VMs share, and passes it to `act`. Does nothing if there is no disk of this number.
     fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board));
 
-    /// The guest gives these pages of its memory back. False, and nothing happens, where it cannot, or has not finished giving others. It has
-    /// when [`gives_back`](Self::gives_back) says no.
+    /// Begins to take these pages of the guest's memory back. Returns false, and changes nothing, if that is impossible, or earlier pages are
+    /// not done, for which [`gives_back`](Self::gives_back) is true.
     fn give_back(&self, pages: GuestRegion) -> bool {
         let _ = pages;
         false

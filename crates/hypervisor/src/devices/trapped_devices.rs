@@ -1,4 +1,4 @@
-//! The trapped devices of one VM, and its APLIC, where their wires end.
+//! Trapped devices of one VM, and its APLIC, to which their interrupt lines lead.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,7 +25,7 @@ struct Wired {
     source: SourceNumber,
     /// Exit cause under which accesses to the device are counted.
     cause: ExitCause,
-    /// The level of the wire that the APLIC was shown last.
+    /// Level of the interrupt line that the APLIC was shown last.
     shown: bool,
     device: Box<dyn TrappedDevice>,
 }
@@ -48,7 +48,7 @@ impl TrappedDevices {
         }
     }
 
-    /// Adds a device whose wire ends at `source`, which no other device has.
+    /// Adds a device whose interrupt line leads to `source`, which no other device has.
     pub fn add(&mut self, source: SourceNumber, device: Box<dyn TrappedDevice>) -> DeviceNumber {
         self.aplic.add_virtual(source);
         let cause = device.cause();
@@ -61,7 +61,7 @@ impl TrappedDevices {
         DeviceNumber(self.wired.len())
     }
 
-    /// Value of a guest's load from a device, and the cause under which the exit is counted.
+    /// Passes a guest's load to a device. Returns the cause under which the exit is counted, and the value.
     #[inline]
     pub fn load(
         &mut self,
@@ -80,7 +80,7 @@ impl TrappedDevices {
         answer
     }
 
-    /// A guest's store to a device. Says as what the exit is counted, and whether the device has taken it.
+    /// Passes a guest's store to a device. Returns the cause under which the exit is counted, and whether the device has taken the store.
     #[inline]
     pub fn store(
         &mut self,
@@ -111,7 +111,7 @@ impl TrappedDevices {
         }
     }
 
-    /// A device looks at what has come from outside.
+    /// Polls one device: an event may have come from outside.
     pub fn poll_device(&mut self, number: DeviceNumber, context: &dyn DeviceContext) {
         if let Some(index) = number.0.checked_sub(1)
             && let Some(wired) = self.wired.get_mut(index)
@@ -121,14 +121,14 @@ impl TrappedDevices {
         }
     }
 
-    /// Looks for interrupts of the VM's own devices of the board whose edge was missed.
+    /// Recovers missed edges of the board's devices that are the VM's.
     pub fn recover_missed_edges(&mut self, context: &dyn DeviceContext) {
         let sources = context.sources();
         self.aplic
             .recover_missed_edges(sources, &mut |effect| context.apply(effect));
     }
 
-    /// The time has come for which a device asked.
+    /// Polls a device at the time that it has set.
     pub fn timer_expired(&mut self, number: DeviceNumber, context: &dyn DeviceContext) {
         if let Some(index) = number.0.checked_sub(1)
             && let Some(wired) = self.wired.get_mut(index)
@@ -138,7 +138,7 @@ impl TrappedDevices {
         }
     }
 
-    /// All devices as after power-on. None of the VM's vCPUs runs.
+    /// Resets all devices to the state after power-on. None of the VM's vCPUs runs.
     pub fn reset(&mut self, context: &dyn DeviceContext) {
         for wired in &mut self.wired {
             wired.device.reset(context);
@@ -159,7 +159,7 @@ impl TrappedDevices {
 
     /// Returns true if no operation in flight reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
     pub fn are_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
-        // Each of them is asked: it forgets then what was not begun.
+        // Every device is asked: it then drops operations that were not begun.
         let mut all = true;
         for wired in &mut self.wired {
             all &= wired.device.is_quiescent(context);
@@ -167,7 +167,7 @@ impl TrappedDevices {
         all
     }
 
-    /// Shows the wire of a device to the APLIC, if it has changed.
+    /// Passes the level of a device's interrupt line to the APLIC, if it has changed.
     #[inline]
     fn settle(&mut self, index: usize, context: &dyn DeviceContext) {
         if let Some(wired) = self.wired.get_mut(index) {

@@ -27,7 +27,7 @@ pub enum Capability {
     PurgeMask,
     /// The papers' purge by the hart when it enters a guest (docs/reference/extensions.md).
     PurgeCheck,
-    /// The machine's answer to who holds a lock, for comparison with a hypervisor that knows (docs/reference/extensions.md).
+    /// The machine's answer which vCPU holds a lock, a bound for comparisons (docs/reference/extensions.md).
     LockHolder,
 }
 
@@ -73,7 +73,7 @@ impl Capability {
 pub struct Capabilities(u32);
 
 impl Capabilities {
-    /// Tries what is promised by name. `works` is asked about nothing else: an encoding that nobody promised may mean
+    /// Tries the features that are promised by name. `works` is called for no others: an encoding that was not promised may mean
     /// anything.
     #[must_use]
     pub fn find(
@@ -146,7 +146,7 @@ pub fn missing() -> Option<&'static str> {
     missing.map(|(name, _)| name)
 }
 
-/// Entropy of the hart's own source, 16 bits at a time, until `bytes` is full. False where the source did not give it in
+/// Entropy of the hart's own source, 16 bits at a time, until `bytes` is full. Returns false if the source did not give it in
 /// good time (Zkr, "Entropy Source").
 ///
 /// # Safety

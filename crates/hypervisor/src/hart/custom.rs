@@ -13,7 +13,7 @@ const WINDOW: u16 = 0x6C1;
 /// hpurge: the harts where the running vCPU must not use what was cached before, a bit for each mhartid.
 const PURGE_MASK: u16 = 0x6C2;
 
-/// hlockholder: the host-physical address of a lock's word that is asked for; it reads as the VMID of the vCPU that holds it, or 0.
+/// hlockholder: a write of the host-physical address of a lock's word makes it read as the VMID of the vCPU that holds the lock, or 0.
 const LOCK_HOLDER: u16 = 0x6C3;
 
 /// Lets pause loops exit whose PAUSEs follow each other within `gap` cycles, once they are `window` cycles old; never where that is 0.
@@ -28,7 +28,7 @@ pub unsafe fn set_pause_loops(gap: u32, window: u32) {
     }
 }
 
-/// Sets what the hart remembers of the fences of the vCPU that it runs.
+/// Sets the mask of the fences that the hart's vCPU executed.
 ///
 /// # Safety
 /// The hart must have [`PurgeMask`](super::capabilities::Capability::PurgeMask).
@@ -38,13 +38,13 @@ pub unsafe fn set_purge_mask(mask: u64) {
 }
 
 /// Mask of the fences that the hart's vCPU executed. The hart must have
-/// [`PurgeMask`](super::capabilities::Capability::PurgeMask) may be asked.
+/// [`PurgeMask`](super::capabilities::Capability::PurgeMask).
 #[must_use]
 pub fn purge_mask() -> u64 {
     csr::read::<PURGE_MASK>()
 }
 
-/// The VMID of the vCPU that holds the lock whose word is at the host-physical address `lock`, or whose turn it is there; 0 where that is not
+/// The VMID of the vCPU that holds the lock whose word is at the host-physical address `lock`, or whose turn it is there; 0 if that is not
 /// known.
 ///
 /// # Safety

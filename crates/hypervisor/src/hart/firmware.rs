@@ -1,4 +1,4 @@
-//! Calls of the machine's own firmware (RISC-V SBI specification 2.0), of which the hypervisor needs few.
+//! Calls of the computer's own firmware (RISC-V SBI specification 2.0), of which the hypervisor needs few.
 
 use super::isa;
 
@@ -21,7 +21,7 @@ fn call(extension: u64, function: u64, arguments: [u64; 5]) -> Result<u64, Firmw
     }
 }
 
-/// The identity of the machine that guests are told too.
+/// Identity of the computer, which guests can read too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MachineIdentity {
     pub vendor: u64,
@@ -29,7 +29,7 @@ pub struct MachineIdentity {
     pub implementation: u64,
 }
 
-/// mvendorid, marchid and mimpid, 0 where the firmware does not say.
+/// mvendorid, marchid and mimpid, 0 if the firmware gives none.
 #[must_use]
 pub fn machine_identity() -> MachineIdentity {
     let get = |function| call(BASE, function, [0; 5]).unwrap_or(0);
@@ -53,7 +53,7 @@ pub fn start_hart(hart_id: u64, address: u64, opaque: u64) -> Result<(), Firmwar
 pub struct HartStatus(u64);
 
 impl HartStatus {
-    /// The hart is not in the hypervisor's hands and can be started.
+    /// The hart is not running the hypervisor and can be started.
     pub const STOPPED: Self = Self(1);
 }
 
@@ -72,7 +72,7 @@ pub enum Reset {
     PowerOffAfterFailure,
 }
 
-/// Powers the board off; stops the hart where the firmware cannot.
+/// Powers the board off; stops the hart if the firmware cannot.
 pub fn reset(kind: Reset) -> ! {
     let reason = match kind {
         Reset::PowerOff => 0,
@@ -126,7 +126,7 @@ pub fn start_counter(counter: u8, value: u64) -> Result<(), FirmwareError> {
     call(COUNTERS, 3, [u64::from(counter), 1, SET_VALUE, value, 0]).map(drop)
 }
 
-/// Stops counters; with `reset` they lose their events. Those that do not count stay as they are.
+/// Stops counters; with `reset` they lose their events. Stopped ones stay as they are.
 pub fn stop_counters(counters: u32, reset: bool) {
     let flags = u64::from(reset);
     let _ = call(COUNTERS, 4, [0, u64::from(counters), flags, 0, 0]);

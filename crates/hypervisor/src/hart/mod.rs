@@ -1,6 +1,6 @@
-//! The thin layer over one hart: registers, fences, world switch, firmware calls, and what instructions mean.
+//! Thin layer over one hart: registers, fences, world switch, firmware calls, and decoding of instructions.
 //!
-//! All that a hart alone can do stands in `isa`, which is chosen here and nowhere else: a RISC-V hart's instructions, or a
+//! All instructions of a hart are in `isa`, which is chosen here and nowhere else: a RISC-V hart's instructions, or a
 //! stand-in with which the library is tested on other computers.
 
 #[cfg_attr(target_arch = "riscv64", path = "riscv64/mod.rs")]

@@ -1,7 +1,7 @@
 //! The world switch: how a vCPU enters and leaves VS-mode.
 //!
 //! The hypervisor runs with sstatus.SIE = 0 throughout, so that nothing is nested: a hart is in a guest, or in the
-//! hypervisor on its own stack. `sscratch` holds the address of the [`GuestContext`] while a guest runs and 0 else;
+//! hypervisor on its own stack. `sscratch` holds the address of the [`GuestContext`] while a guest runs and 0 otherwise;
 //! the one trap vector tells the two apart by it.
 
 use super::context::{FloatContext, GuestContext};
@@ -9,7 +9,7 @@ use super::csr::{self, number, status};
 use super::isa;
 
 impl FloatContext {
-    /// Takes the hart's floating-point registers in.
+    /// Saves the hart's floating-point registers.
     pub fn save(&mut self) {
         // SAFETY: FS is set to Dirty first, so the stores are legal; the pointer is to 33 words of our own.
         unsafe {
@@ -18,7 +18,7 @@ impl FloatContext {
         }
     }
 
-    /// Puts these registers onto the hart.
+    /// Loads these registers into the hart.
     pub fn restore(&self) {
         // SAFETY: as for `save`; the hypervisor itself holds nothing in floating-point registers.
         unsafe {

@@ -1,4 +1,4 @@
-//! One VM, as its description has it.
+//! Assembly of one VM by its description.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -134,7 +134,7 @@ fn chosen_devices(
         let reaches_memory = match vm.get(keys::PLACEMENT) {
             Placement::Real => true,
             Placement::Resident => slots::takes_platform_addresses(device),
-            // Its pages lie anywhere, and are there only once they were touched.
+            // Its pages lie anywhere, and exist only after their first touch.
             Placement::Paged => false,
         };
         if !mediated && !reaches_memory {
@@ -215,7 +215,7 @@ pub(super) const fn placement(scheduling: Scheduling) -> scheduler::Placement {
     }
 }
 
-/// The frames for the shadow tables of one of the VM's vCPUs, if it has such.
+/// Frames for the shadow tables of one of the VM's vCPUs, if it has them.
 pub(super) fn shadow_tables(
     vm: &VmDescription<'_>,
     id: VmId,

@@ -26,7 +26,7 @@ pub(super) struct Ram {
     pub(super) host: Option<OwnedRegion>,
 }
 
-/// The VM's RAM, which has got this place in the host's, if it is to have one.
+/// RAM of the VM, with its place in the host's memory if the VM has a fixed one.
 pub(super) fn ram(vm: &VmDescription<'_>, host: Option<OwnedRegion>) -> Result<Ram, BadPieces> {
     let base = match (vm.get(keys::PLACEMENT), host) {
         // The guest's addresses are the host's.
@@ -58,7 +58,7 @@ pub(super) fn table(
     let mut stage = GStage::new(mode, &mut tables)?;
     match ram.host {
         Some(host) => stage.map(&mut tables, ram.guest, host.base(), Permissions::MEMORY)?,
-        // What comes there later goes by gibibytes, so nothing else may be there.
+        // Demand-paged memory is released by gibibytes, so nothing else may be there.
         None => {
             let end = ram
                 .guest

@@ -1,4 +1,4 @@
-//! EFI's memory map: what stays the firmware's after its boot services have ended.
+//! EFI's memory map: the memory that stays the firmware's after its boot services have ended.
 
 use core::mem::offset_of;
 
@@ -23,7 +23,7 @@ fn becomes_free(kind: MemoryType) -> bool {
     )
 }
 
-/// Notes in `handover` all of `map` that does not become free. Each descriptor takes `size` bytes, of which the first are those
+/// Reserves in `handover` all of `map` that does not become free. Each descriptor takes `size` bytes, of which the first are those
 /// that are known.
 ///
 /// # Errors

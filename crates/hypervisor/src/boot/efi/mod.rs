@@ -26,7 +26,7 @@ const SYSTEM: &str = r"\partita\system";
 const DEVICE_TREE: Guid = guid!("b1b621d5-f19c-41a5-830b-d9152c69aae0");
 /// Protocol that names the boot hart (RISC-V UEFI Protocol Specification, section 2).
 const RISCV_BOOT: Guid = guid!("ccd15fec-6f73-4eec-8395-3e69e4b940bf");
-/// Bytes for a memory map, and for what is known of a file with its name.
+/// Bytes for a memory map, and for a file's information with its name.
 const MAP_BYTES: usize = 32 << 10;
 const INFORMATION_BYTES: usize = 256;
 /// The map may change between being read and the end of the services, once (UEFI, section 7.4.6).
@@ -50,7 +50,7 @@ struct Refusal {
     status: Status,
 }
 
-/// Makes of a status what can be left by `?`.
+/// Converts a status to a result.
 fn done(status: Status, what: &'static str) -> Result<(), Refusal> {
     if status == Status::SUCCESS {
         Ok(())
@@ -59,7 +59,7 @@ fn done(status: Status, what: &'static str) -> Result<(), Refusal> {
     }
 }
 
-/// EFI's entry: comes back with a status where the hypervisor cannot be started, having said why.
+/// EFI's entry: returns with a status, after a message, if the hypervisor cannot be started.
 ///
 /// # Safety
 /// Both are what EFI passes to an application, and the image's data are at their places.
@@ -225,7 +225,7 @@ unsafe fn file_size(file: *mut FileProtocolV1, what: &'static str) -> Result<usi
     }
 }
 
-/// Reads the memory map and ends the boot services: what stays the firmware's, and the system image.
+/// Reads the memory map and ends the boot services. Returns the firmware's ranges and the system image.
 ///
 /// # Safety
 /// Nothing is asked of the firmware after success.
@@ -249,7 +249,7 @@ unsafe fn end_services(
         };
         done(told, "the firmware's memory map cannot be read")?;
         let mut handover = Handover::new(system);
-        // Of a map that is longer than its space nothing is believed.
+        // A map that is longer than its space is not used.
         let map = space.0.get(..size).ok_or(Full);
         map.and_then(|map| map::keep(&mut handover, map, each))
             .map_err(|Full| Refusal {
@@ -278,7 +278,7 @@ unsafe fn say(table: *const SystemTable, parts: &[&str]) {
         }
         for character in parts.iter().flat_map(|part| part.bytes()) {
             let text = [u16::from(character), 0];
-            // There is nowhere else to say that nothing can be said.
+            // There is no other place for a message.
             let _ = ((*out).output_string)(out, text.as_ptr());
         }
     }

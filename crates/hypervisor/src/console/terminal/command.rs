@@ -45,13 +45,13 @@ pub enum Command {
     Share(VmId, u32),
     /// Give a VM these harts for itself, or let it share.
     Harts(VmId, Option<HartSet>),
-    /// Set what a spinning vCPU does.
+    /// Set the method for spinning vCPUs.
     Spin(SpinMethod),
-    /// Set what a waiting vCPU does.
+    /// Set the method for waiting vCPUs.
     Wait(WaitMethod),
     /// Set when cached translations of vCPUs are dropped.
     TlbPurge(TlbPurge),
-    /// Set within how many cycles PAUSEs of a VM are one loop, and after how many it exits.
+    /// Set the gap and the window of a VM's pause loops, in cycles.
     PauseLoops(VmId, u32, u32),
     /// Print [`HELP`].
     Help,
@@ -95,7 +95,7 @@ pub enum CommandError {
 /// Reads a command. `names` are the VMs in the order of their numbers.
 ///
 /// # Errors
-/// Where the line is none; the error says what would be.
+/// [`CommandError`], which names what is accepted.
 pub fn parse(line: &str, names: &[VmName]) -> Result<Command, CommandError> {
     let mut words = Words {
         rest: line.split_ascii_whitespace(),

@@ -20,7 +20,7 @@ pub(super) enum Edit {
     Changed,
     /// The line is done.
     Line(String),
-    /// The operator is done: Ctrl-D, or Enter on an empty line.
+    /// End of the prompt: Ctrl-D, or Enter on an empty line.
     Leave,
 }
 

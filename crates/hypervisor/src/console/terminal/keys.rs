@@ -6,7 +6,7 @@ const ESCAPE_KEY: u8 = 0x1d;
 /// Meaning of a typed byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A byte for whoever is being typed to.
+    /// A byte for the focus of the input.
     Plain(u8),
     /// The escape key: the next byte says what for.
     Pending,

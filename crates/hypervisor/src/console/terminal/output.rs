@@ -196,7 +196,7 @@ impl LastLine {
     }
 
     /// Sends a byte of the guest that has the focus. A line that only the hypervisor may send gets
-    /// the guest's name into it, so that nobody takes it for one.
+    /// the guest's name into it, so that it cannot pass for one.
     pub fn raw(&mut self, byte: u8, name: VmName, sink: &mut dyn FnMut(u8)) {
         if core::mem::take(&mut self.dangling) && self.partial.is_empty() {
             send(b"\r\n", sink);

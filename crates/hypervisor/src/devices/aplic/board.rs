@@ -1,7 +1,7 @@
 //! The board's supervisor-level APLIC, which turns the devices' wires into messages (AIA, chapter 4).
 //!
 //! A device that belongs to a VM sends straight to the guest file of the vCPU that the guest chose. While that vCPU
-//! has no guest file, the message goes to a hart of the hypervisor, under an identity that tells the source.
+//! has no guest file, the message goes to a hart of the hypervisor, under an identity that stands for the source.
 
 use crate::lock::{Mutex, place};
 
@@ -55,7 +55,7 @@ impl Target {
     }
 }
 
-/// The board's APLIC, driven.
+/// Driver of the board's APLIC.
 #[derive(Debug)]
 pub struct AplicDriver {
     base: u64,
@@ -104,7 +104,7 @@ impl AplicDriver {
         self.enable(source, SourceMode::LevelHigh, target);
     }
 
-    /// A level-sensitive source has been served: if its wire is still high, it sends again.
+    /// Makes a level-sensitive source that was served send again if its wire is still high.
     pub fn resample(&self, source: u32) {
         self.write(SETIPNUM, source);
     }
@@ -114,7 +114,7 @@ impl AplicDriver {
         if self.exists(source) {
             let _guard = self.change.lock();
             let register = TARGET + 4 * u64::from(source);
-            // A source that is active must not send to where it sent before.
+            // An active source must not send to its former target.
             self.write(register, target.0);
             self.write(SOURCECFG + 4 * u64::from(source), mode.field());
             // An active source keeps its target; an inactive one may have lost it (AIA, "Source configurations").
@@ -123,7 +123,7 @@ impl AplicDriver {
         }
     }
 
-    /// Makes `source` send to `target` from now on. What it has sent before may still be under way.
+    /// Makes `source` send to `target` from now on. Earlier messages may still be in flight.
     pub fn send_to(&self, source: u32, target: Target) {
         if self.exists(source) {
             let register = TARGET + 4 * u64::from(source);
@@ -134,7 +134,7 @@ impl AplicDriver {
     }
 
     /// Sends one message to a hart's own file. It arrives after all that the APLIC has sent to this hart before (AIA,
-    /// "Generate MSI"). False where the APLIC does not take it.
+    /// "Generate MSI"). Returns false if the APLIC does not take it.
     pub fn send_message(&self, target: Target) -> bool {
         let _guard = self.change.lock();
         for _ in 0..PATIENCE {
@@ -146,7 +146,7 @@ impl AplicDriver {
         false
     }
 
-    /// Configures the mode of a source whose interrupts nobody receives.
+    /// Configures the mode of a source, and disables it.
     pub fn silence(&self, source: u32, mode: SourceMode) {
         if self.exists(source) {
             let _guard = self.change.lock();

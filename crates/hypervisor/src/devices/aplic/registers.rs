@@ -32,7 +32,7 @@ impl TrappedDevice for Aplic {
         if access.width == Width::Word {
             let number = SourceNumber(value as u32);
             match access.offset {
-                // A kernel has each of its level-sensitive sources looked at again after each of their interrupts.
+                // A kernel writes `setipnum` for a level-sensitive source after each of its interrupts.
                 SETIPNUM_LE if self.is_physical(number) => {
                     outside.apply(Effect::SetPending(number));
                 }

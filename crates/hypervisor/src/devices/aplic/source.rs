@@ -23,7 +23,7 @@ pub(super) struct Source {
     pub pending: bool,
     pub enabled: bool,
     pub target: u32,
-    /// The input of a physical source was high, and not pending, when it was last looked at.
+    /// Set if the input of a physical source was high, and the source not pending, at the last poll.
     pub suspected: bool,
 }
 
@@ -72,7 +72,7 @@ impl Source {
         }
     }
 
-    /// The state of reset; the wire stays as it is.
+    /// Resets the source; the wire stays as it is.
     pub fn reset(&mut self) {
         *self = Self {
             kind: self.kind,

@@ -1,4 +1,4 @@
-//! A surrounding in which a device reaches memory, the board and other devices, and nothing else.
+//! Context in which a device reaches memory, the board and other devices, and nothing else.
 
 use crate::devices::irq::{Effect, SourceNumber, Sources};
 use crate::devices::trapped::{DeviceContext, VirtioContext, WouldBlock};
@@ -6,7 +6,7 @@ use crate::devices::trapped::{DeviceContext, VirtioContext, WouldBlock};
 /// See the module.
 pub struct Alone<'a>(pub &'a dyn VirtioContext);
 
-/// No source ever has anything.
+/// Sources that are never pending.
 pub struct NoSources;
 
 impl Sources for NoSources {

@@ -15,7 +15,7 @@ pub type Buffer = (u64, u32, bool);
 /// Queues that such a device has.
 const QUEUES: usize = 2;
 
-/// A descriptor: where its buffer is, how long it is, its flags and what follows it.
+/// Descriptor: address and length of its buffer, flags, and the next descriptor.
 pub struct Descriptor {
     pub at: u64,
     pub bytes: u32,
@@ -34,7 +34,7 @@ impl Descriptor {
     }
 }
 
-/// The device. What a test changes or looks at is public.
+/// The device. Fields that tests change or read are public.
 pub struct Device {
     kind: DeviceKind,
     registers: u64,
@@ -88,7 +88,7 @@ impl Device {
         }
     }
 
-    /// A device answers beyond its registers and its configuration with an access fault, as QEMU's do.
+    /// Notes an access. Beyond registers and configuration the device answers with an access fault, as QEMU's do.
     fn note_access(&self, at: HostPhysical, width: Width) -> u64 {
         let offset = at.raw() - self.registers;
         self.accesses.borrow_mut().insert((offset, width.bytes()));
@@ -152,7 +152,7 @@ impl Device {
         }
     }
 
-    /// The next chain that the device finds in a queue: its head and its descriptors.
+    /// Takes the next chain of a queue: its head and its descriptors.
     pub fn takes_chain(&self, queue: usize, host: &Host) -> Option<(u16, Vec<Descriptor>)> {
         let [table, available, _] = self.parts.borrow()[queue];
         let taken = &self.taken[queue];
@@ -174,7 +174,7 @@ impl Device {
         }
     }
 
-    /// The next chain that the device finds in a queue: its head and its buffers.
+    /// Takes the next chain of a queue: its head and its buffers.
     pub fn takes(&self, queue: usize, host: &Host) -> Option<(u16, Vec<Buffer>)> {
         let (head, chain) = self.takes_chain(queue, host)?;
         let buffer = |one: Descriptor| {
@@ -184,7 +184,7 @@ impl Device {
         Some((head, chain.into_iter().map(buffer).collect()))
     }
 
-    /// The device returns a chain, having written so many bytes.
+    /// Puts a chain into the used ring, with the number of bytes written.
     pub fn returns(&self, queue: usize, (head, written): (u32, u32), host: &Host) {
         let used = self.parts.borrow()[queue][2];
         let count = &self.used[queue];

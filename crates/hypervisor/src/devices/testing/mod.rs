@@ -1,5 +1,5 @@
-//! Common parts of the tests of devices: memory, a device of the board as its registers and rings show it, and a surrounding that has
-//! nothing else.
+//! Common parts of the tests of devices: memory, a device of the board with registers and rings, and a context without anything
+//! else.
 
 pub mod context;
 pub mod device;

@@ -18,7 +18,7 @@ const LINE_TRANSMITTER_EMPTY: u8 = 1 << 5;
 /// Bytes that an empty transmitter takes.
 pub const FIFO: usize = 16;
 
-/// The UART, or the firmware's console as long as there is none.
+/// The UART, or the firmware's console while there is none.
 #[derive(Debug, Default)]
 pub struct BoardUart {
     base: Option<u64>,

@@ -12,8 +12,8 @@ pub struct SerialPort {
 }
 
 impl SerialPort {
-    /// Takes what was typed if the UART has room for more than it had: for what finds no room waits outside, and what is typed later
-    /// comes by itself.
+    /// Takes typed bytes if the UART has more room than before: bytes without room wait outside, and bytes that are typed later
+    /// cause a poll.
     #[inline]
     fn poll_if_more_than(&mut self, room: usize, context: &dyn DeviceContext) {
         if self.uart.room() > room {
@@ -42,7 +42,7 @@ impl TrappedDevice for SerialPort {
     ) -> Result<(), WouldBlock> {
         // The registers are bytes.
         let value = value as u8;
-        // None that the guest sends may be lost.
+        // No byte of the guest may be lost.
         if self.uart.sends(access.offset) {
             context.print(value)?;
         }

@@ -1,4 +1,4 @@
-//! A virtio device of the board that the hypervisor drives itself: its registers, and how they agree on features and queues (virtio 1.2,
+//! Virtio device of the board that the hypervisor drives itself: registers, negotiation of features, set-up of queues (virtio 1.2,
 //! §3.1.1 and §4.2.3).
 
 use super::queue::device::{DeviceQueue, MAX_ENTRIES};
@@ -9,10 +9,10 @@ use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::owned::OwnedRegion;
 
-/// The board, where the hypervisor drives a device of it.
+/// Access to the board for a device that the hypervisor drives.
 pub trait Board {
-    /// Loads a register of a device; `None` where the device answers with a fault. What the device wrote to memory before is seen by what is
-    /// read there afterwards.
+    /// Loads a register of a device; `None` where the device answers with a fault. Reads of memory afterwards see the device's
+    /// earlier writes.
     fn load(&self, at: HostPhysical, width: Width) -> Option<u64>;
 
     /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
@@ -120,7 +120,7 @@ impl Driver {
     /// Makes a queue of the device's ready, in `area`, with as many entries as it takes, [`MAX_ENTRIES`] at most.
     ///
     /// # Errors
-    /// [`DriverError::ShortQueue`] where it has room for fewer than `needed`; the device is idle then.
+    /// [`DriverError::ShortQueue`] if it has room for fewer than `needed`; the device is idle then.
     pub fn queue(
         &self,
         queue: usize,

@@ -78,8 +78,8 @@ pub const EMULATED_FEATURES: u64 = VERSION_1 | INDIRECT_TABLES | EVENT_INDICES;
 /// "PTTA": the vendor of emulated devices. Any value will do.
 pub const VENDOR: u32 = 0x4154_5450;
 
-/// Bytes of the configuration structure of the device with this id (virtio 1.2, §5.1.4 and the like of the other kinds); of an unknown kind, as
-/// many as any has.
+/// Bytes of the configuration structure of the device with this id (virtio 1.2, §5.1.4 and the like of the other kinds); of an unknown kind, the
+/// maximum of all.
 #[must_use]
 pub const fn configuration_bytes(id: u32) -> usize {
     match id {

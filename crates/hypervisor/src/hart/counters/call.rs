@@ -9,7 +9,7 @@ const INSTRUCTIONS: u32 = 2;
 /// Reason why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
-    /// An argument is none of the specification's.
+    /// An argument is not allowed by the specification.
     Invalid,
     /// No counter can count the event.
     NoCounter,
@@ -20,7 +20,7 @@ pub enum CallError {
 /// Configuration of a counter besides its event (SBI, table "PMU Counter Config Match Flags").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// The first counter of the set is meant, whether or not it has an event.
+    /// Set if the first counter of the set is meant, with or without an event.
     pub exactly: bool,
     pub clear: bool,
     pub start: bool,
@@ -29,7 +29,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The flags of a call. Those of modes that a guest does not have are hints, and count for nothing.
+    /// The flags of a call. Flags of modes that a guest does not have are hints, and ignored.
     #[must_use]
     pub const fn from_flags(flags: u64) -> Option<Self> {
         if flags & !0xff != 0 {
@@ -71,7 +71,7 @@ impl Counters {
     /// Finds a counter of `set` for the event, and configures it.
     ///
     /// # Errors
-    /// [`CallError::NoCounter`], and [`CallError::Invalid`] where the one counter that is meant counts.
+    /// [`CallError::NoCounter`], and [`CallError::Invalid`] if the one counter that is meant counts.
     pub fn configure(
         &mut self,
         set: CounterSet,
@@ -96,7 +96,7 @@ impl Counters {
             set.without(self.configured)
         };
         let found = match selection.kind {
-            // A programmable counter first, which alone tells of an overflow.
+            // A programmable counter first, which alone reports overflows.
             EventKind::Hardware => programmable_counter(among, &selection, hardware)
                 .or_else(|| fixed_counter(among, &selection)),
             EventKind::Firmware(_) => Self::firmware_counter(among),
@@ -128,7 +128,7 @@ impl Counters {
     /// Starts counters, at `value` where there is one.
     ///
     /// # Errors
-    /// [`CallError::Invalid`], with nothing done, where one has no event; [`CallError::Started`].
+    /// [`CallError::Invalid`], with nothing done, if one has no event; [`CallError::Started`].
     pub fn start(
         &mut self,
         set: CounterSet,
@@ -160,7 +160,7 @@ impl Counters {
         }
     }
 
-    /// Stops counters; with `reset` they lose their events too. False where one did not count.
+    /// Stops counters; with `reset` they lose their events too. Returns false if one did not count.
     pub fn stop(&mut self, set: CounterSet, reset: bool, hardware: &mut impl Hardware) -> bool {
         self.note_overflows(hardware);
         let running = set.and(self.started);
@@ -180,7 +180,7 @@ impl Counters {
         if !set.and(self.held).is_empty() {
             self.free(set.and(self.held), hardware);
         }
-        // Without an event, it runs as it does for a guest that knows nothing of SBI.
+        // Without an event, the counter runs as for a guest that does not use SBI.
         self.fixed.set_stopped(set.and(self.configured), false);
         self.configured = self.configured.without(set);
         self.overflowed = self.overflowed.without(set);

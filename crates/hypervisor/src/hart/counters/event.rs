@@ -67,7 +67,7 @@ const RAW: u64 = (1 << 48) - 1;
 const RAW_2: u64 = (1 << 56) - 1;
 
 impl Selection {
-    /// The event that a call names, nothing where the numbers are none of the specification's.
+    /// Event that a call names; `None` if the specification has no such numbers.
     #[must_use]
     pub fn named(event: u64, data: u64) -> Option<Self> {
         if event > LAST_EVENT {

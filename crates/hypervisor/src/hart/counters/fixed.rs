@@ -1,4 +1,4 @@
-//! `cycle` and `instret` of a vCPU: what its hart counts while the vCPU is in its guest.
+//! `cycle` and `instret` of a vCPU: counts of its hart while the vCPU is in its guest.
 //!
 //! A hart's own counters run whatever the hart does, so that a guest that read them would see its neighbours' work. hcounteren closes
 //! them to guests, and a read is an exit. `time` stays open.
@@ -32,7 +32,7 @@ impl Fixed {
 /// Both counters of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FixedCounters {
-    /// The guest has used one of them.
+    /// Set once the guest has used one of them.
     in_use: bool,
     cycle: Fixed,
     instret: Fixed,

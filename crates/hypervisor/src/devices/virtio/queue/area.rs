@@ -1,7 +1,7 @@
 //! The fast path of a queue (paper 001, §4.2.2): static areas, and addresses translated by adding a constant.
 //!
 //! A guest's memory that lies in one piece needs no search: the places of its rings are found once, when the guest sets the queue up, and
-//! each buffer is a constant away from where the guest says. What is not simple is left to [`chain`](super::chain), which decides again from
+//! each buffer is a constant away from where the guest says. Other chains are left to [`chain`](super::chain), which decides again from
 //! the beginning: this path refuses nothing by itself.
 
 use super::chain::{DESCRIPTOR, INDIRECT, NEXT, WRITE};
@@ -26,7 +26,7 @@ pub struct Area {
 }
 
 impl Area {
-    /// The area of a queue whose parts, which are the guest's, lie there; none where the guest's memory is in more than one piece.
+    /// Area of a queue with these parts, which are the guest's; `None` if the guest's memory is in more than one piece.
     #[must_use]
     pub fn acquire(memory: &GuestMemory, parts: [GuestPhysical; 3]) -> Option<Self> {
         let whole = memory.whole()?;
@@ -57,8 +57,8 @@ impl Area {
     }
 
     /// Reads the chain that begins at `head` of the queue's `size` descriptors, each of its words once, and adds its buffers to the `draft` of a
-    /// chain for the device. Says how many descriptors that took; `None` where the chain is not simple, or finds no room, and nothing has
-    /// happened.
+    /// chain for the device. Returns the number of its descriptors; `None`, with nothing done, if the chain is not simple or finds no
+    /// room.
     #[inline(always)]
     #[must_use]
     pub fn translate(

@@ -28,7 +28,7 @@ pub enum QueueError {
     /// An indirect table in an indirect table, in the middle of a chain, or not made of descriptors.
     #[error("an indirect table stands where none may be, or is not made of descriptors")]
     BadTable,
-    /// A buffer without a byte.
+    /// An empty buffer.
     #[error("a buffer is empty")]
     EmptyBuffer,
     /// A disk request has no header, no place for its status, or a buffer that goes the wrong way.
@@ -37,10 +37,10 @@ pub enum QueueError {
     /// A buffer to be written where it is to be read, or the other way round.
     #[error("a buffer goes the wrong way")]
     Misdirected,
-    /// More is said to be available than the queue holds.
+    /// The available index is further ahead than the queue holds.
     #[error("more chains are available than the queue holds")]
     TooMany,
-    /// A queue's size or place is none that there can be.
+    /// A queue's size or place is not allowed.
     #[error("a queue cannot be of this size, or lie there")]
     BadQueue,
     /// The device of the board returned what it was not given.
@@ -93,7 +93,7 @@ pub fn after(base: GuestPhysical, bytes: u64) -> Result<GuestPhysical, QueueErro
 }
 
 /// Reads the chain that begins at `head` of the table of `size` descriptors at `table` into `pieces`, at most `most` of them.
-/// Says how many descriptors that took.
+/// Returns the number of descriptors.
 ///
 /// # Errors
 /// [`QueueError`]. Then `pieces` has no meaning.
@@ -116,11 +116,11 @@ pub fn read(
 }
 
 /// Reads the chain that begins at `head` of the table of `size` descriptors at `table`, an indirect one of which may have `most`. Each buffer is
-/// shown to `visit`: its address and its length, of which nothing has been checked, and the descriptor's flags. Says how many descriptors
-/// that took.
+/// shown to `visit`: its address and its length, which are unchecked, and the descriptor's flags. Returns the number of
+/// descriptors.
 ///
 /// # Errors
-/// [`QueueError`], and what `visit` says.
+/// [`QueueError`], and errors of `visit`.
 #[inline(always)]
 pub fn each(
     memory: Memory<'_>,

@@ -1,7 +1,7 @@
-//! The queue that a device of the board really works on: it lies in the hypervisor's memory, where no guest changes it.
+//! Queue that a device of the board really works on: it lies in the hypervisor's memory, where no guest changes it.
 //!
-//! Its descriptors, its available ring and its used ring follow each other in one area of [`AREA`] bytes. What the hypervisor needs to
-//! know of it, it keeps itself: from the area it reads nothing but what the device has returned.
+//! Its descriptors, its available ring and its used ring follow each other in one area of [`AREA`] bytes. The hypervisor keeps
+//! its own state of the queue: from the area it reads only the device's completions.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,10 +24,10 @@ const USED_BYTES: u64 = 6 + 8 * MAX_ENTRIES as u64;
 /// A device writes all of a used ring: it must not reach into the next queue's descriptors.
 const _: () = assert!(USED + USED_BYTES <= AREA);
 
-/// A chain under way.
+/// Chain in flight.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
-    /// The head of the guest's chain that it stands for.
+    /// Head of the guest's chain that it stands for.
     guest: u16,
     /// Number of its descriptors, and the last of them.
     length: u16,
@@ -36,7 +36,7 @@ struct Chain {
     order: u16,
 }
 
-/// A chain that is being made of the descriptors that are free.
+/// Chain that is being built of free descriptors.
 #[derive(Clone, Copy, Debug)]
 pub struct Draft {
     /// Index of its next descriptor, and of its last one.
@@ -55,7 +55,7 @@ pub struct DeviceQueue {
     /// The first descriptor that is free, and how many are.
     first_free: u16,
     free: u16,
-    /// By head: the chains in flight, and their number.
+    /// Chains in flight, by head, and their number.
     in_flight: Vec<Option<Chain>>,
     count: u16,
     available: u16,
@@ -64,7 +64,7 @@ pub struct DeviceQueue {
     flags: u16,
 }
 
-/// The device is not to interrupt.
+/// Flag: the device is not to interrupt.
 const NO_INTERRUPT: u16 = 1;
 
 impl DeviceQueue {
@@ -127,7 +127,7 @@ impl DeviceQueue {
         [0, AVAILABLE, USED].map(|offset| self.at(offset).base())
     }
 
-    /// An index modulo the entries, which are a power of two, is what it has in common with this. (A division takes ten times as long.)
+    /// Mask that takes an index modulo the entries, which are a power of two. (A division takes ten times as long.)
     #[inline]
     const fn mask(&self) -> u16 {
         self.entries.wrapping_sub(1)
@@ -155,7 +155,7 @@ impl DeviceQueue {
         }
     }
 
-    /// Adds so many bytes from an address of the host's to a draft, which nobody sees yet. False where there is no room.
+    /// Adds so many bytes from an address of the host to a draft, which the device does not see yet. Returns false if there is no room.
     #[inline]
     pub fn add(
         &self,
@@ -206,7 +206,7 @@ impl DeviceQueue {
         self.available = self.available.wrapping_add(1);
     }
 
-    /// Shows the device what was [committed](Self::commit).
+    /// Shows the device the chains that were [committed](Self::commit).
     #[inline]
     pub fn publish(&self, host: TheHost<'_>) {
         // The device must see the chains before it sees that there are some (virtio 1.2, §2.7.13.3).
@@ -255,7 +255,7 @@ impl DeviceQueue {
         true
     }
 
-    /// Visits all memory that chains in flight access. Those that have ended and were not taken are among them.
+    /// Visits all memory that chains in flight access, completed ones that were not taken included.
     pub fn for_each_in_flight(&self, host: TheHost<'_>, visit: &mut dyn FnMut(HostRegion)) {
         for (head, chain) in self.in_flight.iter().enumerate() {
             let Some(chain) = chain else { continue };
@@ -284,7 +284,7 @@ impl DeviceQueue {
         self.in_flight.fill(None);
     }
 
-    /// The device was reset: gives it what is in flight again, in the order in which it had that.
+    /// Gives the chains in flight to a device that was reset, in their former order.
     pub fn restart(&mut self, host: TheHost<'_>) {
         let mut heads: [(u16, u16); MAX_ENTRIES as usize] = [(0, 0); MAX_ENTRIES as usize];
         let mut count = 0;
@@ -318,10 +318,10 @@ impl DeviceQueue {
         index.wrapping_sub(self.used)
     }
 
-    /// The next chain of those that have [ended](Self::ended): the head of the guest's, and the bytes that were written.
+    /// Takes the next [completed](Self::ended) chain: the head of the guest's chain, and the bytes that were written.
     ///
     /// # Errors
-    /// [`QueueError::Device`], where it is none that was under way.
+    /// [`QueueError::Device`], if the chain was not in flight.
     pub fn take(&mut self, host: TheHost<'_>) -> Result<(u16, u32), QueueError> {
         let offset = USED + 4 + 8 * u64::from(self.used & self.mask());
         let entry = u64::from_le(host.doubleword(self.at(offset)));

@@ -1,4 +1,4 @@
-//! A guest's queue whose chains the hypervisor works on itself.
+//! Guest's queue whose chains the hypervisor serves itself.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
@@ -22,15 +22,15 @@ pub struct GuestQueue {
     rings: Rings,
     /// Set if each side names the index at which it is notified (VIRTIO_F_EVENT_IDX).
     event_indices: bool,
-    /// The next entry of the available ring that is looked at, and of the used ring that is written.
+    /// Next entry of the available ring to read, and of the used ring to write.
     next_available: u16,
     next_used: u16,
-    /// The index of the used ring that the guest was shown.
+    /// Index of the used ring that the guest has seen.
     shown: u16,
 }
 
 impl GuestQueue {
-    /// The queue that the guest has put there.
+    /// Queue at the place that the guest has set.
     ///
     /// # Errors
     /// [`QueueError::BadQueue`], and [`QueueError::OutsideMemory`].
@@ -70,12 +70,12 @@ impl GuestQueue {
             .map(Some)
     }
 
-    /// The next chain is not the next any more.
+    /// Takes the next chain.
     pub const fn take(&mut self) {
         self.next_available = self.next_available.wrapping_add(1);
     }
 
-    /// Asks the guest to tell of the next chain that it makes available. Says whether there is one already.
+    /// Asks the guest to notify of the next chain. Returns true if there is one already.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -84,13 +84,13 @@ impl GuestQueue {
             let behind_entries = 4 + 8 * u64::from(self.size);
             self.rings
                 .set_half(memory, Part::Used, behind_entries, self.next_available)?;
-            // What the guest has made available before it saw that is found now (§2.7.10).
+            // Chains that the guest made available before it saw that are found now (§2.7.10).
             fence(Ordering::SeqCst);
         }
         Ok(self.next(memory)?.is_some())
     }
 
-    /// Reads the chain at `head` into `pieces`, at most so many. Says how many descriptors that took.
+    /// Reads the chain at `head` into `pieces`, at most so many. Returns the number of descriptors.
     ///
     /// # Errors
     /// [`QueueError`]. Then `pieces` has no meaning.
@@ -151,7 +151,7 @@ impl GuestQueue {
         Ok(())
     }
 
-    /// Shows the guest what was given back. Says whether it is to be interrupted.
+    /// Shows the guest the returned chains. Returns true if the guest is to be interrupted.
     ///
     /// # Errors
     /// [`QueueError`].
@@ -160,7 +160,7 @@ impl GuestQueue {
         if before == self.next_used {
             return Ok(false);
         }
-        // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
+        // The entries, then the index, then the check whether the driver wants an interrupt (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
         self.rings
             .set_word(memory, 0, u32::from(self.next_used) << 16)?;

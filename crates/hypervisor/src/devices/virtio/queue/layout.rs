@@ -4,7 +4,7 @@ use super::chain::QueueError;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::Memory;
 
-/// Descriptors, available ring and used ring of a queue that is allowed, and its entries.
+/// Descriptors, available ring and used ring of a checked queue, and its entries.
 pub type Checked = ([GuestPhysical; 3], u16);
 
 /// Size and addresses of a queue, as the guest has set them.
@@ -17,8 +17,8 @@ pub struct QueueLayout {
 }
 
 impl QueueLayout {
-    /// The parts and the size of a queue that lies there, of at most so many `entries`: one that virtio 1.2, §2.7, allows, and all of it
-    /// the guest's memory.
+    /// Checks parts and size of a queue of at most so many `entries` by virtio 1.2, §2.7, and that all of it is the guest's
+    /// memory.
     ///
     /// # Errors
     /// [`QueueError::BadQueue`], and [`QueueError::OutsideMemory`].

@@ -1,4 +1,4 @@
-//! Virtqueues (virtio 1.2, §2.7): the guest's side, the device's side, and what both are made of.
+//! Virtqueues (virtio 1.2, §2.7): the guest's side, the device's side, and their common parts.
 
 pub mod area;
 pub mod chain;

@@ -1,45 +1,44 @@
 //! Adaptive polling of a queue, in place of a notification and an interrupt for each operation.
 //!
-//! Telling is an exit each: at the guest's notification, and at the device's interrupt. Where much is under way and ends quickly, one look serves
-//! several operations in both directions. The rule: **with so much under way that an eighth of it is two or more, the queue is looked at
-//! each eighth of the time that an operation takes**, and nobody tells of anything meanwhile. So nobody waits for longer than that eighth, by a
-//! timer, wherever the guest's or the device's next operation stays. If operations are spread evenly, an eighth of them ends in that time
-//! (Little's law), so that a look serves two or more each way.
+//! A notification of the guest and an interrupt of the device are an exit each. While many operations are in flight and complete quickly, one
+//! poll serves several of them in both directions. The rule: **while an eighth of the operations in flight is two or more, the queue is polled
+//! each eighth of an operation's time**, without notifications and interrupts. A timer bounds every wait by that eighth. If operations are spread
+//! evenly, an eighth of them completes in that time (Little's law), so that a poll serves two or more each way.
 //!
-//! No look comes later than [`PATIENCE`]. Where fewer than two operations end in that time, as on a slow disk, an exit is little beside an
-//! operation, and each side tells at once. So it does after a look that found nothing.
+//! The interval is at most [`PATIENCE`]. If fewer than two operations complete in that time, as on a slow disk, an exit costs little beside an
+//! operation, and each side notifies at once. The same holds after a poll that found nothing.
 //!
-//! **A guest at work** has fewer operations under way, as it has no time for more, and an exit takes of that time. Where [`STREAK`] looks in a row
-//! find that the only vCPU of a guest has not waited, and [`BATCH`] or more are under way, looks come when as many have ended: after an operation's
-//! time at most, and not later than [`LONGER`] times the patience. One look that finds the vCPU waiting ends this.
+//! **A busy guest** has fewer operations in flight, as it has no time for more, and an exit costs it time. If [`STREAK`] polls in a row find that
+//! the only vCPU of a guest has not waited, and [`BATCH`] or more operations are in flight, polls come when as many have completed: after an
+//! operation's time at most, and not later than [`LONGER`] times the patience. One poll that finds the vCPU waiting ends this.
 
-/// The share of an operation's time that somebody may wait for.
+/// Inverse of the part of an operation's time that a completion may wait.
 const SHARE: u64 = 8;
-/// Operations that a look is to serve at least.
+/// Minimum operations that a poll must serve to be worthwhile.
 const WORTH: u64 = 2;
-/// Operations under way below which a queue is never looked at from time to time.
+/// Operations in flight below which a queue is not polled for a guest that is idle.
 pub const MIN_POLLED: u16 = (SHARE * WORTH) as u16;
-/// The longest time between two looks, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
+/// Longest time between two polls, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
 /// microseconds of a hart of 1 GHz.
 pub const PATIENCE: u64 = 20;
-/// Looks in a row that must have found a guest at work; and so many go by without the question after one that has found it waiting.
+/// Polls in a row that must have found a guest busy; and polls without the check after one that has found it waiting.
 const STREAK: u8 = 16;
-/// Operations that a look is to serve where the guest is at work, and that must be under way for that.
+/// Minimum completions a poll while the guest is busy, and minimum operations in flight for that.
 pub const BATCH: u16 = 3;
 /// Factor by which a busy guest may have to wait longer than the patience.
 const LONGER: u64 = 3;
 /// Bits behind the point of [`AdaptivePolling::part`].
 const FRACTION: u32 = 16;
 
-/// The pace of one queue's work. Times are ticks of the board's timebase.
+/// Measured pace of one queue. Times are ticks of the board's timebase.
 #[derive(Debug)]
 pub struct AdaptivePolling {
     patience: u64,
-    /// The operation that is timed now, and when it began.
+    /// Operation that is timed now, and its beginning.
     timed: Option<(u16, u64)>,
     /// Duration of an operation, by the latest timed operation; 0 before the first.
     takes: u64,
-    /// The time between two looks, and the part of what is under way that ends in it.
+    /// Time between two polls, and the part of the operations in flight that completes in it.
     interval: u64,
     part: u64,
     /// Number of polls in a row that found the guest busy, up to [`STREAK`]; after it was found waiting, counts polls without the question.
@@ -62,7 +61,7 @@ impl AdaptivePolling {
         }
     }
 
-    /// The time between two looks, if they are worth it while so many operations are under way.
+    /// Time between two polls, if polling is worthwhile with so many operations in flight.
     #[inline]
     #[must_use]
     pub fn interval(&self, under_way: u16) -> Option<u64> {
@@ -106,8 +105,8 @@ impl AdaptivePolling {
         self.at_work == STREAK
     }
 
-    /// Asks at a look whether the guest is at work, if it matters: so much is under way, and not so much that looks are worth it anyway. Says whether
-    /// [enough](Self::is_guest_busy) looks in a row have found it so. One that waits is not asked again for a while, as the question costs, too.
+    /// Checks at a poll whether the guest is busy, if it matters: enough is in flight, but not so much that polls are worthwhile anyway. Returns
+    /// whether [enough](Self::is_guest_busy) polls in a row have found it so. A waiting guest is not checked again for a while, as the check costs, too.
     #[inline]
     pub fn note_guest(&mut self, under_way: u16, is_at_work: impl FnOnce() -> bool) -> bool {
         if self.unasked > 0 {
@@ -124,16 +123,16 @@ impl AdaptivePolling {
         self.is_guest_busy()
     }
 
-    /// At a look at a queue that is not looked at from time to time, but whenever something ends: whether what is made available meanwhile can wait for
-    /// that. It waits for a part of an operation's time alone where much is under way; and a guest at work can wait, for the patience at most if
-    /// operations are spread evenly.
+    /// Decides, for a queue that is polled at completions alone, whether chains made available meanwhile can wait for the next one. With many
+    /// operations in flight that is a part of an operation's time; and a busy guest can wait, for the patience at most if operations are spread
+    /// evenly.
     pub fn can_wait(&mut self, under_way: u16, is_at_work: impl FnOnce() -> bool) -> bool {
         let is_at_work = self.note_guest(under_way, is_at_work);
         let soon = self.patience.saturating_mul(under_way.into());
         self.part_of(under_way) >= WORTH || is_at_work && (1..=soon).contains(&self.takes)
     }
 
-    /// An operation begins, by a name that no other has meanwhile. It is timed unless another one is.
+    /// Notes the beginning of an operation with a unique name. It is timed unless another one is.
     #[inline]
     pub const fn begins(&mut self, operation: u16, now: u64) {
         if self.timed.is_none() {
@@ -141,7 +140,7 @@ impl AdaptivePolling {
         }
     }
 
-    /// An operation has ended.
+    /// Notes the completion of an operation.
     #[inline]
     pub fn ends(&mut self, operation: u16, now: u64) {
         if let Some((timed, began)) = self.timed
@@ -159,7 +158,7 @@ impl AdaptivePolling {
     }
 
     fn learn(&mut self, took: u64) {
-        // One that takes longer than the others by chance changes little.
+        // An operation that takes longer by chance changes little.
         let takes = match self.takes {
             0 => took,
             takes => takes - takes / SHARE + took / SHARE,

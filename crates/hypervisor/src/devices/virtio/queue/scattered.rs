@@ -1,7 +1,7 @@
 //! The fast path of a queue whose guest's memory lies in single pages (paper 001, §4.2.2).
 //!
-//! No constant lies between the addresses. Each buffer becomes as many descriptors as it touches pages, whose frames are mostly known without a
-//! search ([`PageCache`](crate::memory::touched)). As on the path by a constant, what is wrong or finds no room is left to
+//! The addresses do not differ by a constant. Each buffer becomes as many descriptors as it touches pages, whose frames are mostly found in a
+//! cache ([`PageCache`](crate::memory::touched)). As on the path by a constant, chains that are wrong or find no room are left to
 //! [`chain`], which decides again from the beginning.
 
 use super::chain::{self, QueueError, WRITE};
@@ -10,7 +10,7 @@ use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::Memory;
 
 /// Reads the chain that begins at `head` of the table of `size` descriptors at `table`, each of its words once, and adds its buffers to the
-/// `draft` of a chain for the device. Says how many descriptors that took; `None` where nothing has happened.
+/// `draft` of a chain for the device. Returns the number of descriptors; `None` if nothing was done.
 #[must_use]
 pub fn translate(
     memory: Memory<'_>,

@@ -1,4 +1,4 @@
-//! The backend of a virtio device, as its transport calls it.
+//! Interface between a virtio transport and its backends.
 
 use core::fmt::Debug;
 
@@ -23,7 +23,7 @@ pub type Queues<Q> = [Option<Q>; MAX_QUEUES];
 pub struct Progress {
     /// Interrupt the guest: buffers were used.
     pub interrupt: bool,
-    /// The configuration has changed: the guest is interrupted for that.
+    /// Set if the configuration has changed: the guest is interrupted for that.
     pub configuration_changed: bool,
     /// More could be done now. The guest repeats its store after others have had the hart.
     pub more: bool,
@@ -51,7 +51,7 @@ pub trait VirtioDevice: Debug + Send {
     /// A queue that is ready.
     type Queue: Debug + Send;
 
-    /// Learns what the device is, before a driver sees it. Also called after a reset of the VM.
+    /// Reads the device's properties, before a driver sees it. Also called after a reset of the VM.
     fn power_on(&mut self, context: &dyn VirtioContext) {
         let _ = context;
     }
@@ -62,7 +62,7 @@ pub trait VirtioDevice: Debug + Send {
     /// Features that the driver may choose from, those of queues and transports among them.
     fn features(&self) -> u64;
 
-    /// Entries that a queue can have; 0 where there is no such queue.
+    /// Entries that a queue can have; 0 if there is no such queue.
     fn max_entries(&self, queue: usize) -> u16;
 
     /// A byte of the configuration space; 0 behind the end of the device's structure.
@@ -73,7 +73,7 @@ pub trait VirtioDevice: Debug + Send {
         0
     }
 
-    /// The driver asks for the generation. Returns true if the configuration has changed.
+    /// Updates the configuration when the driver reads the generation. Returns true if the configuration has changed.
     fn refresh_configuration(&mut self, context: &dyn VirtioContext) -> bool {
         let _ = context;
         false
@@ -90,8 +90,8 @@ pub trait VirtioDevice: Debug + Send {
         false
     }
 
-    /// The driver sets the status, and with FEATURES_OK it has chosen these `features` of those that are [offered](Self::features). Returns the
-    /// status that the driver reads.
+    /// Sets the status. With FEATURES_OK the driver has chosen these `features` of the [offered](Self::features) ones. Returns the status that
+    /// the driver reads.
     fn set_status(
         &mut self,
         status: u32,
@@ -111,15 +111,15 @@ pub trait VirtioDevice: Debug + Send {
     /// Makes a queue ready.
     ///
     /// # Errors
-    /// [`QueueError`], where the queue cannot be of that size or lie there.
+    /// [`QueueError`], if the size or the place of the queue is not allowed.
     fn create_queue(
         &mut self,
         setup: QueueSetup,
         context: &dyn VirtioContext,
     ) -> Result<Self::Queue, QueueError>;
 
-    /// Stops a queue (§4.2.2, `QueueReady`): begins nothing new, and waits for what is in flight or takes it back. The queue is dropped once there
-    /// is no more to do; otherwise this is called again.
+    /// Stops a queue (§4.2.2, `QueueReady`): begins nothing new, and waits for chains in flight or takes them back. The queue is dropped once there
+    /// is no more to do; until then this is called again.
     ///
     /// # Errors
     /// [`QueueError`]: the driver or the device broke the rules.
@@ -130,7 +130,7 @@ pub trait VirtioDevice: Debug + Send {
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError>;
 
-    /// The guest has notified a queue, or the driver is ready and the queue may have chains. Reads a bounded number of descriptors.
+    /// Handles a notification of a queue, or a ready driver whose queue may have chains. Reads a bounded number of descriptors.
     ///
     /// # Errors
     /// [`QueueError`]: the driver broke the rules.
@@ -157,7 +157,7 @@ pub trait VirtioDevice: Debug + Send {
         Progress::default()
     }
 
-    /// The time has come for which the device [asked](VirtioContext::poll_by).
+    /// Polls the device at the time of its last [`VirtioContext::poll_by`].
     ///
     /// # Errors
     /// [`QueueError`]: the driver or the device broke the rules.
@@ -180,9 +180,9 @@ pub trait VirtioDevice: Debug + Send {
         let _ = (queues, context, visit);
     }
 
-    /// Resets the device. What was not begun is forgotten.
+    /// Resets the device. Operations that were not begun are dropped.
     ///
     /// # Errors
-    /// [`WouldBlock`], as long as something is in flight that accesses the guest's memory.
+    /// [`WouldBlock`], while an operation in flight accesses the guest's memory.
     fn reset(&mut self, context: &dyn VirtioContext) -> Result<(), WouldBlock>;
 }

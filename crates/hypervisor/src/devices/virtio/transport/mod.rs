@@ -1,7 +1,7 @@
-//! virtio over memory-mapped registers, version 2 (virtio 1.2, §4.2.2): what a guest's driver sees of any device that the hypervisor mediates or
+//! virtio over memory-mapped registers, version 2 (virtio 1.2, §4.2.2): the interface to a guest's driver of any device that the hypervisor mediates or
 //! emulates.
 //!
-//! [`MmioTransport`] keeps what a driver sets, and a [`VirtioDevice`] is the backend: what a kind of device does with the chains of its queues.
+//! [`MmioTransport`] keeps the driver's settings, and a [`VirtioDevice`] is the backend, which serves the chains of the queues.
 
 mod device;
 mod page;
@@ -31,7 +31,7 @@ pub struct MmioTransport<D: VirtioDevice> {
     device: D,
     driver: Driver,
     queues: Queues<D::Queue>,
-    /// Page that the guest reads in place of the registers, without an exit; memory that nobody else has.
+    /// Page that the guest reads in place of the registers, without an exit; memory of this device alone.
     page: Option<OwnedRegion>,
 }
 
@@ -44,13 +44,13 @@ struct Driver {
     queue_select: u32,
     layouts: [QueueLayout; MAX_QUEUES],
     status: u32,
-    /// Work is left of what was available when the driver became ready.
+    /// Set while chains are left that were available when the driver became ready.
     begins: bool,
     interrupt_status: u32,
 }
 
 impl<D: VirtioDevice> MmioTransport<D> {
-    /// The device as after power-on.
+    /// Device in the state after power-on.
     #[must_use]
     pub fn new(device: D, page: Option<OwnedRegion>) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         self.driver.status & up == status::DRIVER_OK
     }
 
-    /// Notes what work on queues has come to. Returns true if there is more.
+    /// Notes the outcome of work on queues. Returns true if there is more.
     #[inline]
     fn settle(&mut self, progress: Result<Progress, QueueError>) -> bool {
         match progress {
@@ -93,7 +93,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         }
     }
 
-    /// The driver broke the rules: nothing is done for it until it resets the device (§2.1.2).
+    /// Marks the device as broken by its driver: it works no more until the driver resets it (§2.1.2).
     #[cold]
     fn fail(&mut self) {
         self.driver.status |= status::NEEDS_RESET;
@@ -132,12 +132,12 @@ impl<D: VirtioDevice> MmioTransport<D> {
         } else {
             let features = negotiates.then_some(chosen);
             wanted = self.device.set_status(wanted, features, context);
-            // Fields may depend on what was agreed on.
+            // Fields may depend on the negotiated features.
             self.show_configuration(context);
         }
         self.driver.status = wanted | self.driver.status & status::NEEDS_RESET;
         if self.is_live() && (!was_live || self.driver.begins) {
-            // A driver may have made chains available before, of which it tells nobody (§3.1.1). The store is done again for what is left.
+            // A driver may have made chains available before, without a notification (§3.1.1). The store is repeated for the rest.
             let mut more = false;
             for number in 0..MAX_QUEUES {
                 more |= self.work(number, context);
@@ -240,7 +240,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         value: u32,
         context: &dyn VirtioContext,
     ) -> Result<(), WouldBlock> {
-        // What every operation needs comes first, and changes nothing else that a guest reads, unless its driver broke the rules.
+        // Notifications and interrupts come first. They change nothing else that a guest reads, unless its driver broke the rules.
         match register {
             register::QUEUE_NOTIFY => {
                 let more = self.work(value as usize, context);
@@ -262,7 +262,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         taken
     }
 
-    /// A store to a register by which a driver sets its device up.
+    /// Handles a store to a register of the device's set-up.
     #[cold]
     #[inline(never)]
     fn set_up(
@@ -387,7 +387,7 @@ impl<D: VirtioDevice> TrappedDevice for MmioTransport<D> {
     fn reset(&mut self, context: &dyn DeviceContext) {
         let context = context.virtio();
         if let Some(context) = context {
-            // What is still in flight is asked for by `is_quiescent`.
+            // `is_quiescent` checks for operations in flight.
             let _ = self.device.reset(context);
         }
         self.driver = Driver::default();

@@ -1,6 +1,6 @@
-//! The page that a guest reads in place of its device's registers.
+//! Page that a guest reads in place of its device's registers.
 //!
-//! It is mapped without the right to write, so that loads do not leave the guest and stores do. The value that a load would have is written
+//! It is mapped without the right to write, so that loads do not leave the guest and stores do. The value that a load would return is written
 //! there whenever it changes.
 
 use super::{CONFIGURATION_BYTES, MmioTransport, VirtioDevice};
@@ -8,7 +8,7 @@ use crate::devices::trapped::VirtioContext;
 use crate::devices::virtio::{register, status};
 use crate::memory::guest::HostMemory;
 
-/// The registers that a load shows something of, but for the interrupt status.
+/// Registers that a load reads, except the interrupt status.
 const SHOWN: [u64; 13] = [
     register::MAGIC,
     register::VERSION,
@@ -26,7 +26,7 @@ const SHOWN: [u64; 13] = [
 ];
 
 impl<D: VirtioDevice> MmioTransport<D> {
-    /// Shows everything, and nothing of what the page's memory held before.
+    /// Writes the whole page, so that nothing of its memory's former contents remains.
     #[cold]
     pub(super) fn show_first(&self, context: &dyn VirtioContext) {
         if let Some(page) = self.page {
@@ -60,7 +60,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         }
     }
 
-    /// Shows what work on the queues has changed.
+    /// Shows the changes by work on the queues.
     #[inline]
     pub(super) fn show_progress(&self, context: &dyn VirtioContext) {
         match self.driver.status & status::NEEDS_RESET {

@@ -1,7 +1,7 @@
 //! A balloon: a device by which a guest gives pages of its memory back (virtio 1.2, §5.5). It shares the computer's memory as slices share
 //! a disk.
 //!
-//! The guest reports what is free anyway (VIRTIO_BALLOON_F_REPORTING, §5.5.6.5), whenever it likes, and needs no policy on this side: the device
+//! The guest reports its free pages (VIRTIO_BALLOON_F_REPORTING, §5.5.6.5), whenever it likes, and needs no policy on this side: the device
 //! never asks for a page. Buffers are pages that the guest gives back, so that nothing is read or written there.
 
 use alloc::vec::Vec;
@@ -23,21 +23,21 @@ const REPORTS: usize = 2;
 const QUEUES: usize = 3;
 /// Buffers of a report.
 const MAX_BUFFERS: usize = 256;
-/// Reports that are begun in one go: a guest may make new ones as fast as they are returned.
+/// Most reports begun at one notification: a guest may make new ones as fast as they are returned.
 const REPORTS_IN_ONE_GO: u32 = 4;
-/// Chains of the first two queues that are returned in one go.
+/// Most chains of the first two queues that are returned at one notification.
 const MAX_DESCRIPTORS_PER_NOTIFICATION: u32 = 256;
 
 /// A balloon as after power-on.
 #[derive(Debug)]
 pub struct Balloon {
-    /// The head of the report at hand, and what of it is left.
+    /// Head of the present report, and the rest of it.
     report: Option<u16>,
     pages: Vec<GuestRegion>,
 }
 
 impl Balloon {
-    /// A balloon that nobody has reported to.
+    /// Balloon without a report.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Balloon {
         }
     }
 
-    /// Goes on with reports until one has to be waited for.
+    /// Continues with reports until one has to wait.
     fn take_reports(
         &mut self,
         queue: &mut GuestQueue,
@@ -176,7 +176,7 @@ impl VirtioDevice for Balloon {
         Ok(Progress::default())
     }
 
-    /// Pages that go already are waited for; the others of a report stay with the guest.
+    /// Waits for pages that are being reclaimed; the other pages of a report stay with the guest.
     fn stop_queue(
         &mut self,
         number: usize,

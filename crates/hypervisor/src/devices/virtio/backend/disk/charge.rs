@@ -1,11 +1,11 @@
-//! The time of a disk, as slices are charged with it.
+//! Accounting of a disk's time to slices.
 
 use super::fair::{Fair, Work};
 use super::{Disk, JustEnded};
 
 impl Disk {
-    /// Charges what has just ended with the time since anything ended before: what the device took for it, while it had no less to do. What ends
-    /// together is divided as estimated. A flush is charged its part of all the time that it took, too: others may end meanwhile.
+    /// Charges operations that have just completed with the time since the last completion: the device's time for them, while it was as busy.
+    /// The time of simultaneous completions is divided by their estimates. A flush is also charged its part of its whole time, as others may complete meanwhile.
     pub(super) fn charge(&mut self, now: u64, in_flight: usize) {
         let took = now.saturating_sub(self.busy_since);
         if self.just_ended.is_empty() || took == 0 {

@@ -2,12 +2,12 @@
 //! "Interposed proportional sharing for a storage service utility", 2004).
 //!
 //! Each slice has a virtual time: the disk's time that its operations took, divided by its share. The slice with the least begins next. An
-//! operation is charged an estimate when it begins and what it took when it ends. A slice that had nothing to do goes on at the virtual time of the
+//! operation is charged an estimate when it begins and its time when it completes. A slice that was idle continues at the virtual time of the
 //! others, so that it gets its turn at once but cannot save up for later.
 
 use alloc::vec::Vec;
 
-/// Sectors of an operation: 128 KiB. Slices split what is longer.
+/// Sectors of an operation: 128 KiB. Slices split longer requests.
 pub const MAX_SECTORS: u64 = 256;
 
 /// Cost of an operation besides its sectors, in sectors: what a disk of today needs for an operation whatever its length, roughly.
@@ -37,7 +37,7 @@ impl Work {
     }
 }
 
-/// The virtual clock, the account of each slice, and what work takes.
+/// Virtual clock, account of each slice, and measured rate of the work.
 #[derive(Debug, Default)]
 pub struct Fair {
     now: u128,
@@ -68,7 +68,7 @@ impl Fair {
         self.slices.get(slice).map_or(0, |account| account.time)
     }
 
-    /// A slice that had nothing to do has something now.
+    /// Moves an idle slice that has a request now to the virtual time of the others.
     pub fn wakes(&mut self, slice: usize) {
         if let Some(account) = self.slices.get_mut(slice) {
             account.time = account.time.max(self.now);
@@ -103,7 +103,7 @@ impl Fair {
         }
     }
 
-    /// Charges what an operation took in place of its estimate.
+    /// Charges an operation's time in place of its estimate.
     pub fn ends(&mut self, slice: usize, estimate: u64, took: u64) {
         if let Some(account) = self.slices.get_mut(slice) {
             let time = account.time + virtual_time(took, account.share);
@@ -111,7 +111,7 @@ impl Fair {
         }
     }
 
-    /// Learns what work took. Operations that end together are learnt together: `units` is the sum of their [units](Self::units).
+    /// Adapts the rate to the time that work took. Operations that complete together count together: `units` is the sum of their [units](Self::units).
     pub fn learn(&mut self, units: u64, took: u64) {
         let took = took.min(u64::MAX >> FRACTION) << FRACTION;
         if let Some(measured) = took.checked_div(units) {
@@ -119,7 +119,7 @@ impl Fair {
         }
     }
 
-    /// Learns what a flush took.
+    /// Adapts the rate to the time of a flush.
     pub fn learn_flush(&mut self, took: u64) {
         self.flush = Some(smooth(self.flush, took));
     }

@@ -2,7 +2,7 @@
 //!
 //! A VM's [`mod@slice`] reads what its guest asks for, checks it, and [puts](Disk::put) it here. Each such operation has a page of the hypervisor's
 //! memory in which no guest changes anything: the header with the place on the whole disk, the table of the buffers, and the byte of the
-//! status. [`fair`] says which is begun next. What has ended is [taken](Disk::ended) by the slice again, under the lock of its own VM.
+//! status. [`fair`] chooses the next one. The slice [takes](Disk::ended) completions, under the lock of its own VM.
 
 mod charge;
 pub mod fair;

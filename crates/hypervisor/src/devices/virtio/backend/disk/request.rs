@@ -1,4 +1,4 @@
-//! Request of a guest to a disk: a chain of buffers, taken apart (virtio 1.2, §5.2.6).
+//! Request of a guest to a disk, parsed from a chain of buffers (virtio 1.2, §5.2.6).
 
 use super::{HEADER_BYTES, SECTOR};
 use crate::devices::virtio::queue::chain::{Piece, QueueError};
@@ -17,7 +17,7 @@ pub mod kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub kind: u32,
-    /// The first sector, as the guest counts them.
+    /// First sector, counted from the beginning of the slice.
     pub sector: u64,
     /// Bytes of data.
     pub bytes: u64,
@@ -38,7 +38,7 @@ impl Request {
     }
 }
 
-/// Takes the chain of these pieces apart; its data is left in `pieces`. A driver may cut its buffers as it likes (§2.7.4): the header
+/// Parses the chain of these pieces; its data is left in `pieces`. A driver may cut its buffers as it likes (§2.7.4): the header
 /// is the first 16 bytes that the device reads, the status the last that it writes. The header is read once, here.
 ///
 /// # Errors
@@ -47,7 +47,7 @@ pub fn parse(
     pieces: &mut alloc::vec::Vec<Piece>,
     host: TheHost<'_>,
 ) -> Result<Request, QueueError> {
-    // What the device reads stands in front of what it writes (§2.7.4.2).
+    // Pieces that the device reads stand in front of pieces that it writes (§2.7.4.2).
     let read = pieces.iter().take_while(|piece| !piece.written).count();
     if pieces.iter().skip(read).any(|piece| !piece.written) {
         return Err(QueueError::BadRequest);

@@ -28,7 +28,7 @@ pub struct Operation {
 const HEADER_AT: u64 = DESCRIPTOR * 254;
 pub const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
 
-/// Descriptors in the table of a page: kept behind the status, where nobody else writes.
+/// Descriptors in the table of a page: kept behind the status, where neither guest nor device writes.
 pub fn descriptors(page: OwnedRegion, host: TheHost<'_>) -> u32 {
     (host.doubleword(page.skip(STATUS_AT)) >> 32) as u32
 }

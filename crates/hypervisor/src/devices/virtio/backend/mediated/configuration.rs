@@ -1,4 +1,4 @@
-//! The device's configuration space, as its guest reads it: a copy, bounded by the structure that virtio has for the kind of device.
+//! Configuration space of the device as its guest reads it: a copy, bounded by virtio's structure for the kind of device.
 //!
 //! A guest's access is never repeated at the device. The copy is made anew when the device says that the configuration has changed, when the
 //! driver writes the status, and when it reads the generation and the device's has changed (virtio 1.2, §2.5 and §4.2.2).
@@ -18,7 +18,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// A copy of nothing.
+    /// Empty copy.
     pub const fn new() -> Self {
         Self {
             bytes: [0; MAX_BYTES],

@@ -2,7 +2,7 @@
 //!
 //! The guest's registers trap, and its queues are never the device's. At a notification each chain that the guest has made available is
 //! read once, its buffers are translated piece by piece, and the chain that the device works on is built in the hypervisor's memory
-//! ([`DeviceQueue`]). The device interrupts the hypervisor, which returns what has ended to the guest's queue and interrupts the guest.
+//! ([`DeviceQueue`]). The device interrupts the hypervisor, which returns completions to the guest's queue and interrupts the guest.
 //! So no address that a guest writes reaches a device: a guest whose devices are all mediated has only its own memory, without an
 //! IOMMU.
 //!
@@ -54,13 +54,13 @@ pub struct BackendConfig {
     pub registers: HostPhysical,
     /// Its source at the board's APLIC, which the hypervisor has.
     pub source: SourceNumber,
-    /// Areas for the device's side of the queues, [`MAX_QUEUES`] of [`AREA`] bytes each: memory that nobody else has.
+    /// Areas for the device's side of the queues, [`MAX_QUEUES`] of [`AREA`] bytes each: memory of this device alone.
     pub areas: OwnedRegion,
     /// Use the fast method (paper 001, §4.2.2).
     pub fast: bool,
-    /// Page that the guest reads in place of the registers, without an exit; memory that nobody else has.
+    /// Page that the guest reads in place of the registers, without an exit; memory of this device alone.
     pub page: Option<OwnedRegion>,
-    /// Longest time between two polls of a queue that neither side notifies, in ticks; 0 where there can be none.
+    /// Longest time between two polls of a queue that neither side notifies, in ticks; 0 if there can be none.
     pub patience: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct BackendConfig {
 struct Identity {
     device: u32,
     vendor: u32,
-    /// All that the device offers.
+    /// Features that the device offers.
     features: u64,
     entries: [u16; MAX_QUEUES],
 }
@@ -81,7 +81,7 @@ pub enum Stopping {
     None,
     /// Operations in flight are awaited until then, for all queues that are being stopped.
     Waits { until: u64 },
-    /// The device has been told to reset itself.
+    /// The device's reset has begun.
     Resets,
 }
 
@@ -98,7 +98,7 @@ pub struct Mediated {
     config: BackendConfig,
     identity: Identity,
     configuration: Configuration,
-    /// Features and status as the device was given them last, to set it up again.
+    /// Features and status that were set last, to set the device up again.
     given: (u64, u32),
     /// Queues of the device that are set up and that the guest does not use now.
     spare: [Option<DeviceQueue>; MAX_QUEUES],
@@ -161,7 +161,7 @@ impl Mediated {
     /// Gives the device the features that the driver has chosen.
     fn set_features(&mut self, chosen: u64, context: &dyn VirtioContext) {
         // The device's own addresses are the host's, whatever it calls them. Indirect tables are resolved before it sees a chain, and it
-        // is told of each chain.
+        // is notified of each chain.
         let own = self.identity.features & ACCESS_PLATFORM;
         let given = chosen & !(INDIRECT_TABLES | EVENT_INDICES) | own;
         for (word, half) in [(0, given as u32), (1, (given >> 32) as u32)] {
@@ -182,7 +182,7 @@ impl Mediated {
         self.set_word(register::QUEUE_READY, 1, context);
     }
 
-    /// The device has interrupted, and perhaps not because operations have ended.
+    /// Handles an interrupt of the device, which need not be a completion.
     #[inline(never)]
     fn interrupt_reasons(&mut self, context: &dyn VirtioContext) -> Option<Progress> {
         let reasons = self.word(register::INTERRUPT_STATUS, context);
@@ -190,7 +190,7 @@ impl Mediated {
             return None;
         }
         self.set_word(register::INTERRUPT_ACKNOWLEDGE, reasons, context);
-        // A device that needs a reset may keep its line high with nothing to say: then nothing is asked for again, or it would
+        // A device that needs a reset may keep its line high without a cause: then the source is not resampled, or it would
         // interrupt for ever. A line that falls and rises sends by itself (AIA §4.7).
         context.resample(self.config.source);
         let configuration_changed = reasons & CONFIGURATION_CHANGE != 0;
@@ -292,7 +292,7 @@ impl VirtioDevice for Mediated {
         let spare = self.spare.get_mut(number).and_then(Option::take);
         let device = spare.unwrap_or_else(|| {
             let area = self.config.areas.skip(AREA * number as u64).take(AREA);
-            // A device has few queues, and what one allocates goes with it.
+            // A device has few queues, and a queue's allocations go with it.
             let device = heap::permit(|| DeviceQueue::new(area, entries, memory.host));
             self.set_up_queue(number, &device, context);
             device

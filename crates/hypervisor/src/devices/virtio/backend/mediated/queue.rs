@@ -32,7 +32,7 @@ pub struct Queue {
     fast: bool,
     /// Set if each side names the index at which it is notified (VIRTIO_F_EVENT_IDX).
     event_indices: bool,
-    /// The next entry of the available ring that is looked at, and of the used ring that is written.
+    /// Next entry of the available ring to read, and of the used ring to write.
     next_available: u16,
     next_used: u16,
     /// Index of the available ring at which the guest was asked to notify.
@@ -41,17 +41,17 @@ pub struct Queue {
     flags: u16,
     device: DeviceQueue,
     polling: AdaptivePolling,
-    /// The chain that was passed on last, and how many were returned at the last look that returned any: at least one.
+    /// Chain that was passed on last, and the number of chains that the last poll with completions returned: at least one.
     newest: u16,
     returned: u16,
-    /// The time between two looks, where the queue is looked at from time to time. The guest tells of nothing meanwhile but of as much as it got
-    /// back, and the device of nothing but what ends after a look that returned nothing.
+    /// Time between two polls, if the queue is polled. Meanwhile the guest notifies only when it has made as many chains available as it got
+    /// back, and the device interrupts only for completions after a poll that found none.
     watched: Option<u64>,
     /// Set if an available chain was not passed on.
     backlog: bool,
-    /// The guest stops the queue: nothing is passed on any more.
+    /// Set while the guest stops the queue: nothing is passed on any more.
     is_stopping: bool,
-    /// The chain at hand, so that no memory is asked for with each.
+    /// Present chain, so that nothing is allocated for each.
     pieces: Vec<Piece>,
 }
 
@@ -82,12 +82,12 @@ pub struct Method {
     pub fast: bool,
     /// Set if the guest has negotiated VIRTIO_F_EVENT_IDX.
     pub event_indices: bool,
-    /// The longest time between two looks at the queue, in ticks; 0 where it can only be looked at when somebody tells.
+    /// Longest time between two polls of the queue, in ticks; 0 if it is never polled.
     pub patience: u64,
 }
 
 impl Queue {
-    /// The queue that the guest has put there, with the device's side of it.
+    /// Queue at the place that the guest has set, with the device's side of it.
     #[must_use]
     pub fn new(
         (guest, size): Checked,
@@ -109,7 +109,7 @@ impl Queue {
             event_indices: method.event_indices,
             next_available: 0,
             next_used: 0,
-            // What lies in the ring is whatever the guest has left there, so that the first is asked for, too.
+            // The ring has the guest's old contents, so the first notification is asked for, too.
             asked: u16::MAX,
             flags: 0,
             device,
@@ -123,7 +123,7 @@ impl Queue {
         }
     }
 
-    /// Passes on nothing from now on.
+    /// Stops passing chains on.
     pub const fn stop_passing(&mut self) {
         self.is_stopping = true;
     }
@@ -137,7 +137,7 @@ impl Queue {
         &mut self.device
     }
 
-    /// The device's side alone, at whose ends the device interrupts.
+    /// Device's side of the queue, with interrupts on completions.
     #[must_use]
     pub fn into_device_queue(mut self, host: TheHost<'_>) -> DeviceQueue {
         self.device.set_interrupts(true, host);
@@ -169,7 +169,7 @@ impl Queue {
         self.device.in_flight() >= BATCH
     }
 
-    /// Notes whether a look has found the guest at work, which is asked for where it matters. Says whether enough looks in a row have.
+    /// Notes whether a poll has found the guest busy, which is checked if it matters. Returns true if enough polls in a row have.
     #[inline]
     pub fn note_guest(&mut self, is_at_work: impl FnOnce() -> bool) -> bool {
         self.polling.note_guest(self.device.in_flight(), is_at_work)
@@ -195,7 +195,7 @@ impl Queue {
         self.size.wrapping_sub(1)
     }
 
-    /// Passes on what the guest has made available, at its notification: for as long as there is room, and for a bounded time. `now` is the
+    /// Passes available chains on, at the guest's notification: while there is room, and for a bounded time. `now` is the
     /// time where the queue [is busy](Self::is_busy).
     ///
     /// # Errors
@@ -225,11 +225,11 @@ impl Queue {
             fence(Ordering::Acquire);
             self.pass_until(index, &mut left, &mut passed, memory)?;
             self.backlog = self.next_available != index;
-            // As long as something is left over, nobody needs to tell of more.
+            // While chains are left over, the guest need not notify of more.
             if self.backlog || !self.ask(memory)? {
                 break;
             }
-            // The guest tells of what it makes available from here on, and what it has made available before it saw that is found now
+            // The guest notifies of chains from here on, and chains that it made available before it saw that are found now
             // (§2.7.10).
             if self.rings.half(memory, Part::Available, 2)? == self.next_available {
                 break;
@@ -241,9 +241,9 @@ impl Queue {
         Ok(passed)
     }
 
-    /// Asks the guest to tell of what it makes available next. A queue that is watched is told of when as much was made available as was
-    /// returned last, so that a guest that asks for as much as it gets does not wait for the next look; but not of less than ends until
-    /// then, or one small look would make all that follow it small. Says whether the guest may have made something available without telling.
+    /// Asks the guest to notify. On a polled queue the guest notifies when it has made as many chains available as were returned last, so
+    /// that a guest that asks for as much as it gets does not wait for the next poll; but not for fewer than complete until then, or one
+    /// small poll would make all later ones small. Returns true if the guest may have made chains available without notifying.
     #[inline]
     fn ask(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
         let asked = match self.watched {
@@ -268,7 +268,7 @@ impl Queue {
         self.returned.max(usual).wrapping_sub(1)
     }
 
-    /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.
+    /// Passes on the chains before `index`, while descriptors may be read and there is room.
     #[inline(always)]
     fn pass_until(
         &mut self,
@@ -289,7 +289,7 @@ impl Queue {
                 }
             }
             if !self.pass_one(left, passed, memory)? {
-                // It is looked at again when something has ended.
+                // The next completion polls it again.
                 break;
             }
         }
@@ -330,7 +330,7 @@ impl Queue {
         }
     }
 
-    /// Passes on the next chain, by the general way. False where there is no room for it, and nothing has happened. One at a time, out of line: a
+    /// Passes on the next chain, off the fast path. Returns false, and changes nothing, if there is no room. One at a time, out of line: a
     /// loop would keep on the stack what each chain needs.
     #[inline(never)]
     fn pass_one(
@@ -343,7 +343,7 @@ impl Queue {
         let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
         let [table, ..] = self.rings.guest;
         let table = (table, self.size);
-        // One whose memory is in one piece has been looked at by the fast path, and is not simple.
+        // A chain whose memory is in one piece was tried on the fast path, and does not fit it.
         let scattered = (self.fast && self.rings.area.is_none())
             .then(|| {
                 let draft = self.device.draft();
@@ -370,7 +370,7 @@ impl Queue {
         Ok(true)
     }
 
-    /// Returns the next chain that has ended. Out of line: mostly there is one, for which a loop would prepare too much.
+    /// Returns the next completed chain. Out of line: mostly there is one, for which a loop would prepare too much.
     #[inline(never)]
     fn return_one(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<(), QueueError> {
         let (head, written) = self.device.take(memory.host)?;
@@ -384,7 +384,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Returns to the guest what the device has ended. Says whether the guest is to be interrupted, if there was anything. `now` is as for
+    /// Returns completed chains to the guest. The result says whether the guest is to be interrupted; `None` if there were none. `now` is as for
     /// [`Self::pass`].
     ///
     /// # Errors
@@ -419,8 +419,8 @@ impl Queue {
         Ok(Some(flags & NO_INTERRUPT == 0))
     }
 
-    /// Looks at both sides, for a bounded time: returns to the guest what the device has ended, and passes on what the guest may have made
-    /// available without telling. Decides whether the queue is watched from here on. `now` is as for [`Self::pass`].
+    /// Polls both sides, for a bounded time: returns completed chains to the guest, and passes on chains that the guest may have made
+    /// available without notifying. Decides whether the queue is polled from here on. `now` is as for [`Self::pass`].
     ///
     /// # Errors
     /// [`QueueError`]: the driver or the device broke the rules.
@@ -439,7 +439,7 @@ impl Queue {
             served.interrupt |= more.interrupt;
             served.passed.add(more.passed);
         }
-        // A guest that got nothing back may have nothing to do until something ends: the device tells of that.
+        // A guest that got nothing back may be idle until a completion, for which the device interrupts.
         if self.watched.is_some() && returned.is_none() != self.device.interrupts() {
             self.device.set_interrupts(returned.is_none(), memory.host);
             if returned.is_none() {
@@ -450,7 +450,7 @@ impl Queue {
         Ok(served)
     }
 
-    /// Decides whether the queue is watched. A look that `found` nothing ends it.
+    /// Decides whether the queue is polled. A poll that `found` nothing ends the polling.
     #[inline(always)]
     fn watch_or_not(
         &mut self,
@@ -467,7 +467,7 @@ impl Queue {
         }
     }
 
-    /// Neither side tells of anything from here on, or each does.
+    /// Switches notifications and interrupts off from here on, or on.
     #[cold]
     #[inline(never)]
     fn turn(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Served, QueueError> {
@@ -480,7 +480,7 @@ impl Queue {
         if watched {
             return Ok(Served::default());
         }
-        // What each side has done before it saw that it is to tell is found now (§2.7.7.2, §2.7.10).
+        // Events before each side saw the switch are found now (§2.7.7.2, §2.7.10).
         let returned = self.return_ended(now, memory)?;
         Ok(Served {
             interrupt: returned.unwrap_or(false),

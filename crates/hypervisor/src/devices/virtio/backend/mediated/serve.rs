@@ -1,4 +1,4 @@
-//! Both sides of a device's queues: what the guest makes available is passed on, and what the device has ended is returned.
+//! Both sides of a device's queues: available chains are passed on, and completed chains are returned.
 
 use abi::monitor::Event;
 
@@ -10,7 +10,7 @@ use crate::devices::virtio::transport::{Progress, Queues};
 use crate::devices::virtio::{USED_BUFFER, register};
 
 impl Mediated {
-    /// The guest has notified a queue.
+    /// Handles the guest's notification of a queue.
     #[inline]
     pub(super) fn notified(
         &mut self,
@@ -20,7 +20,7 @@ impl Mediated {
     ) -> Result<Progress, QueueError> {
         let queue = queues.get(number).and_then(Option::as_ref);
         match queue.and_then(Queue::next_poll) {
-            // What has ended is returned, too.
+            // Completions are returned, too.
             Some(_) => Ok(Progress {
                 interrupt: self.serve_watched(queues, context)?,
                 ..Progress::default()
@@ -29,7 +29,7 @@ impl Mediated {
         }
     }
 
-    /// Passes on what is available in a queue.
+    /// Passes on the available chains of a queue.
     #[inline(never)]
     fn pass(
         &mut self,
@@ -49,7 +49,7 @@ impl Mediated {
         })
     }
 
-    /// Notifies the device of what was passed on, and counts it.
+    /// Notifies the device of the chains that were passed on, and counts them.
     #[inline]
     fn notify_device(&self, number: usize, passed: Passed, context: &dyn VirtioContext) {
         if !passed.any {
@@ -64,9 +64,9 @@ impl Mediated {
         }
     }
 
-    /// Mostly a device interrupts because operations have ended. Then nobody needs to ask it, as a register of the board costs more than memory:
-    /// these are acknowledged and returned. Anything else keeps the line high, so that the next poll comes at once. Returns whether anything was
-    /// found, and whether the guest is to be interrupted.
+    /// Mostly a device interrupts for completions. Then its cause is not read, as a register of the board costs more than memory:
+    /// the completions are acknowledged and returned. Any other cause keeps the line high, so that the next poll comes at once. Returns
+    /// whether there were completions, and whether the guest is to be interrupted.
     #[inline]
     pub(super) fn serve_ended(
         &mut self,
@@ -94,8 +94,8 @@ impl Mediated {
         Ok((found, interrupt))
     }
 
-    /// Serves both sides of all queues that have more to them than what has ended. Returns true if the guest is to be interrupted. Out of line: most
-    /// have not.
+    /// Serves both sides of all queues that need more than the return of completions. Returns true if the guest is to be interrupted. Out of
+    /// line: most queues do not.
     #[inline(never)]
     pub(super) fn serve_watched(
         &mut self,
@@ -126,7 +126,7 @@ impl Mediated {
     }
 }
 
-/// Result for a queue of which only what has ended may need work.
+/// Result for a queue of which only completions may need work.
 enum Simple {
     /// The queue needs more.
     No,
@@ -135,7 +135,7 @@ enum Simple {
     Returned(bool),
 }
 
-/// Returns what has ended in a queue that needs nothing else.
+/// Returns the completions of a queue that needs nothing else.
 #[inline(always)]
 fn serve_simply(queue: &mut Queue, context: &dyn VirtioContext) -> Result<Simple, QueueError> {
     if !queue.is_simple() || queue.may_depend_on_guest() && is_busy(queue, context) {

@@ -1,7 +1,7 @@
 //! Stopping one queue (virtio 1.2, §4.2.2, `QueueReady`).
 //!
-//! Most of what is in flight ends soon and is waited for. Buffers of a receive queue do not: they are taken back by a reset of the device, after
-//! which it is set up again and given what is in flight on its other queues. Devices are not asked to stop a queue, since some go on with one
+//! Most operations in flight complete soon and are waited for. Buffers of a receive queue do not: they are taken back by a reset of the device,
+//! after which it is set up again and given the chains in flight on its other queues. Devices are not asked to stop a queue, since some go on with one
 //! that reads as stopped. A reset also drops what a driver has set by a control queue, as filters of a network card: it then takes everything.
 
 use super::queue::Queue;
@@ -11,7 +11,7 @@ use crate::devices::virtio::queue::chain::QueueError;
 use crate::devices::virtio::transport::{Progress, Queues};
 use crate::devices::virtio::{register, status};
 
-/// Time that what is in flight is waited for, in units of the longest time between two polls: 100 ms.
+/// Time for which operations in flight are waited for, in units of the longest time between two polls: 100 ms.
 const WAIT: u64 = 5_000;
 
 impl Mediated {
@@ -62,7 +62,7 @@ impl Mediated {
         Ok(progress)
     }
 
-    /// Sets the device up again after its reset, without what was in flight on queue `number`. Returns true if the guest is to be interrupted.
+    /// Sets the device up again after its reset, without the chains in flight on queue `number`. Returns true if the guest is to be interrupted.
     fn set_up_again(
         &mut self,
         number: usize,

@@ -1,8 +1,8 @@
-//! The frames that wait for one receiver: which slots of its memory are whose.
+//! Inbox of one receiver: the frames that wait, and the owners of its slots.
 //!
 //! A slot is free, [reserved](Inbox::reserve) by a sender that copies a frame into it, [waiting](Inbox::commit), or with the uplink's card. Half of
 //! the slots are divided among the senders and kept for them, so that one that floods the receiver takes no slot of another's. The other half
-//! is for whoever needs more.
+//! is for senders that need more.
 
 use alloc::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub struct Sender(pub u8);
 pub struct Inbox {
     /// Set if its owner takes frames.
     open: bool,
-    /// The slots that nobody has, a bit each.
+    /// Free slots, a bit each.
     free: u64,
     /// Sender that has, or had, each slot.
     sender: [Sender; SLOTS as usize],
@@ -37,7 +37,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// An inbox of a switch with so many members, whose owner takes nothing yet.
+    /// An inbox of a switch with so many members, whose owner takes no frames yet.
     #[must_use]
     pub fn new(members: usize) -> Self {
         let others = members.clamp(2, MEMBERS) as u8 - 1;
@@ -54,12 +54,12 @@ impl Inbox {
         }
     }
 
-    /// Its owner takes frames from now on.
+    /// Lets its owner take frames from now on.
     pub const fn open(&mut self) {
         self.open = true;
     }
 
-    /// Its owner takes no more, and what waits is dropped. Slots that are reserved are freed by those who have them.
+    /// Lets its owner take no more frames, and drops the waiting ones. The senders free their reserved slots.
     pub fn close(&mut self) {
         self.open = false;
         self.missed = 0;
@@ -68,7 +68,7 @@ impl Inbox {
         }
     }
 
-    /// A slot for a frame. None where the owner takes nothing, or the sender has what is kept for it and the rest is others'.
+    /// Reserves a slot for a frame. `None` if the owner takes no frames, or the sender has all its slots and the rest are reserved for others.
     pub fn reserve(&mut self, from: Sender) -> Option<u8> {
         if !self.open {
             return None;
@@ -90,7 +90,7 @@ impl Inbox {
         Some(slot)
     }
 
-    /// The frame is in its slot, which was reserved. False where the owner takes nothing any more.
+    /// Commits a frame in its reserved slot. Returns false if the owner takes no frames any more.
     pub fn commit(&mut self, slot: u8, parcel: Parcel) -> bool {
         if self.open {
             self.waiting.push_back((slot, parcel));
@@ -121,13 +121,13 @@ impl Inbox {
         self.waiting.len()
     }
 
-    /// The first that waits.
+    /// Oldest waiting frame.
     #[must_use]
     pub fn first(&self) -> Option<(u8, Parcel)> {
         self.waiting.front().copied()
     }
 
-    /// The first that waits does so no longer.
+    /// Drops the oldest waiting frame.
     pub fn drop_first(&mut self) {
         if let Some((slot, _)) = self.waiting.pop_front() {
             self.free(slot);

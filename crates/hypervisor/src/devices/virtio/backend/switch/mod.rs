@@ -2,10 +2,10 @@
 //!
 //! A frame is copied twice: out of the sender's memory into the receiver's [`inbox`], which is memory of the hypervisor's, and from there
 //! into the buffers that the receiver has made available. So no VM reaches another's memory, no VM's devices are locked for another's, and a
-//! receiver that takes nothing holds nobody up: what its inbox has no room for is dropped.
+//! receiver that takes nothing delays no sender: frames without room in its inbox are dropped.
 //!
-//! The switch's lock is held for what is kept of inboxes and of the card's rings ([`Frames`]), never while bytes are copied. The sender has
-//! the places that it copies to for itself until it says that they are filled.
+//! The switch's lock is held for changes of inboxes and of the card's rings ([`Frames`]), never while bytes are copied. The sender owns
+//! the slots that it copies to until it commits them.
 
 pub mod frame;
 pub mod inbox;
@@ -104,7 +104,7 @@ impl Switch {
         members as u64 * INBOX_BYTES
     }
 
-    /// A switch with these ports, [`MAX_PORTS`] at most, whose inboxes lie at `memory`: as many [`bytes`](Self::bytes) that nobody else has.
+    /// A switch with these ports, [`MAX_PORTS`] at most, whose inboxes lie at `memory`: as many [`bytes`](Self::bytes), the switch's alone.
     #[must_use]
     pub fn new(ports: Vec<PortPlace>, uplink: Option<(Uplink, Card)>, memory: OwnedRegion) -> Self {
         let (uplink, card) = uplink.unzip();

@@ -12,8 +12,8 @@ use crate::memory::owned::OwnedRegion;
 const COPIES: u32 = 2 * BUFFERS as u32;
 
 impl Switch {
-    /// The uplink's card has interrupted: what it has received is passed on, as many frames as it has buffers and [`COPIES`] of them. What comes
-    /// to more, as many broadcasts to many ports do, is dropped. Returns the devices to notify.
+    /// Handles an interrupt of the uplink's card: passes received frames on, as many as it has buffers, and in [`COPIES`] copies. Frames that
+    /// need more copies, as many broadcasts to many ports do, are dropped. Returns the devices to notify.
     pub fn serve_uplink(&self, board: &dyn Board) -> Clients {
         let (Some(uplink), Some(outside)) = (&self.uplink, self.outside()) else {
             return Clients::NONE;
@@ -24,7 +24,7 @@ impl Switch {
         let mut notified = Clients::NONE;
         let mut back = None;
         let mut copies = COPIES;
-        // What comes meanwhile interrupts again.
+        // Frames that come meanwhile interrupt again.
         for _ in 0..BUFFERS {
             let Some((buffer, at, written)) = self.next_received(back, board.host()) else {
                 break;
@@ -60,7 +60,7 @@ impl Switch {
         }
     }
 
-    /// Passes on what the card has received at `at`.
+    /// Passes on the frame that the card has received at `at`.
     fn pass_received(
         &self,
         outside: Member,

@@ -29,7 +29,7 @@ const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 const COPIES: u32 = 32;
 /// Queues of a port: [`RECEIVE`] and [`TRANSMIT`].
 const QUEUES: usize = 2;
-/// Pieces of a chain that is sent, and of one that is received into. The second are looked at in the time of whoever has sent the frame, so
+/// Pieces of a chain that is sent, and of one that is received into. The second are read in the time of the frame's sender, so
 /// they are few; a driver needs no more than the pages of 1,526 bytes (§5.1.6.3.1).
 const PIECES_SENT: usize = 256;
 const PIECES_RECEIVED: usize = 32;
@@ -42,7 +42,7 @@ pub struct Port {
     address: Address,
     /// Set if the switch knows that the guest takes frames.
     open: bool,
-    /// The chain at hand, so that no memory is asked for with each.
+    /// Present chain, so that nothing is allocated for each.
     pieces: Vec<Piece>,
 }
 
@@ -63,7 +63,7 @@ struct Sent {
 }
 
 impl Port {
-    /// The port of a switch with this number; none where it has no such port.
+    /// Port of a switch with this number; `None` if the switch has no such port.
     #[must_use]
     pub fn new(switch: Arc<Switch>, number: usize) -> Option<Self> {
         let member = switch.member(number)?;
@@ -77,7 +77,7 @@ impl Port {
         })
     }
 
-    /// Sends what the guest has made available, and tells of what was sent.
+    /// Sends available frames, and notifies the receivers.
     fn transmit(
         &mut self,
         queue: &mut GuestQueue,
@@ -85,7 +85,7 @@ impl Port {
     ) -> Result<Progress, QueueError> {
         let mut sent = Sent::default();
         let more = self.send_available(queue, &mut sent, context.memory());
-        // What was sent before a wrong chain is sent.
+        // Frames before a wrong chain are sent.
         if sent.card
             && let Some(uplink) = self.switch.uplink()
         {
@@ -102,7 +102,7 @@ impl Port {
         })
     }
 
-    /// Sends what the guest has made available, for a bounded time. Says whether there is more.
+    /// Sends available frames, for a bounded time. Returns true if there are more.
     fn send_available(
         &mut self,
         queue: &mut GuestQueue,
@@ -127,7 +127,7 @@ impl Port {
                 return Err(QueueError::Misdirected);
             }
             let passed = self.send(memory.host);
-            // What is dropped takes as long as a short frame.
+            // A dropped frame takes as long as a short one.
             copies = copies.saturating_sub(passed.copies.max(1));
             sent.notified.add(passed.notified);
             sent.card |= passed.card;
@@ -140,7 +140,7 @@ impl Port {
         }
     }
 
-    /// Sends the frame that lies in the pieces at hand.
+    /// Sends the frame in the present pieces.
     fn send(&self, host: TheHost<'_>) -> super::Passed {
         let all: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
         let length = all.wrapping_sub(HEADER as u64);
@@ -168,7 +168,7 @@ impl Port {
             })
     }
 
-    /// The pieces at hand without so many bytes in front.
+    /// Present pieces without the first `skip` bytes.
     fn rest_from(&self, mut skip: u64) -> impl Iterator<Item = OwnedRegion> {
         self.pieces.iter().filter_map(move |piece| {
             let left = skip.min(piece.host.size());
@@ -183,7 +183,7 @@ impl Port {
         rest.flat_map(|rest| (0..rest.size()).map(move |offset| rest.skip(offset)))
     }
 
-    /// Gives the guest what waits for it. What comes meanwhile is told of again.
+    /// Gives the guest the frames that wait for it. A frame that comes meanwhile causes another notification.
     fn receive(
         &mut self,
         queue: &mut GuestQueue,
@@ -223,7 +223,7 @@ impl Port {
         queue.show(memory)
     }
 
-    /// Copies so many bytes into the pieces at hand. False where they have no room for them, and nothing was copied.
+    /// Copies so many bytes into the present pieces. Returns false, and copies nothing, if they lack room.
     fn fill(&self, mut from: OwnedRegion, mut bytes: u64, host: TheHost<'_>) -> bool {
         let room: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
         if room < bytes {
@@ -239,7 +239,7 @@ impl Port {
     }
 }
 
-/// The head of the next chain. Where there is none, the guest is asked to tell of it.
+/// Head of the next chain. If there is none, the guest is asked to notify of it.
 fn next_or_ask(queue: &mut GuestQueue, memory: Memory<'_>) -> Result<Option<u16>, QueueError> {
     let next = queue.next(memory)?;
     if next.is_some() || !queue.ask(memory)? {

@@ -1,7 +1,7 @@
-//! The card of the board that joins a switch to the network outside: the hypervisor drives it (virtio 1.2, §5.1).
+//! Network card of the board that joins a switch to the outside, driven by the hypervisor (virtio 1.2, §5.1).
 //!
 //! Its buffers are memory of the hypervisor's: those for receiving are its own, and those for sending are the slots of the uplink's inbox.
-//! It interrupts when it has received something. What it has sent is looked for when something is to be sent.
+//! It interrupts for received frames. Sent frames are taken back when the next frame is to be sent.
 
 use super::frame::{Address, BODY, HEAD, HEADER, LONGEST, SLOT};
 use super::inbox::Inbox;
@@ -47,7 +47,7 @@ pub struct Card {
 }
 
 impl Uplink {
-    /// Sets the card up, with [`BYTES`] from `memory` on that nobody else has, at a multiple of [`AREA`].
+    /// Sets the card up, with [`BYTES`] from `memory` on for the card alone, at a multiple of [`AREA`].
     ///
     /// # Errors
     /// [`DriverError`]. The card is idle then.
@@ -88,7 +88,7 @@ impl Uplink {
         self.driver.source
     }
 
-    /// The card's own address, if it says one.
+    /// The card's own address, if it has one.
     #[must_use]
     pub const fn address(&self) -> Option<Address> {
         self.address
@@ -105,7 +105,7 @@ impl Uplink {
         self.driver.interrupt(board) != Interrupt::None
     }
 
-    /// Tells the card of buffers that it can receive into.
+    /// Notifies the card of buffers that it can receive into.
     pub fn notify_of_buffers(&self, board: &dyn Board) {
         self.driver.notify(RECEIVE, board);
     }
@@ -138,7 +138,7 @@ impl Card {
         !self.broken && self.transmit.put(slot.into(), &[piece], host)
     }
 
-    /// Frees the slots of what the card has sent.
+    /// Frees the slots of the frames that the card has sent.
     pub fn take_sent(&mut self, inbox: &mut Inbox, host: TheHost<'_>) {
         if self.broken {
             return;
@@ -151,7 +151,7 @@ impl Card {
         }
     }
 
-    /// The next buffer that the card has received something into, and the bytes that it says it has written; `back` is a buffer that it may have
+    /// Takes the next buffer with a received frame, and the bytes that the card claims to have written; `back` is a buffer that it may have
     /// again.
     pub fn take_received(&mut self, back: Option<u16>, host: TheHost<'_>) -> Option<(u16, u32)> {
         if self.broken {

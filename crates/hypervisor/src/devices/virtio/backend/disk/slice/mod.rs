@@ -1,4 +1,4 @@
-//! A slice of a disk: what one VM's guest sees as a disk of its own (virtio 1.2, §5.2).
+//! Slice of a disk, which one VM's guest sees as a disk of its own (virtio 1.2, §5.2).
 
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ const SIZE_MAX: u64 = 1 << 1;
 const SEG_MAX: u64 = 1 << 2;
 const BLOCK_SIZE: u64 = 1 << 6;
 
-/// Segments of an operation that the guest is told it can have: half of the pieces that there are, as each segment of a guest
+/// Segments that the guest may use for an operation: half of the pieces that there are, as each segment of a guest
 /// whose memory lies in pages, of a page's length at most, may lie in two of them.
 const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Pieces of a chain, with its header and its status, which may lie in two pages.
@@ -65,7 +65,7 @@ struct Pending {
     /// Operations that have not ended, and whether more are to follow.
     operations: usize,
     is_split: bool,
-    /// The first outcome that is not good, and the bytes of data that were written.
+    /// First error, and the bytes of data that were written.
     outcome: u8,
     written: u32,
 }
@@ -75,7 +75,7 @@ struct Pending {
 struct Rest {
     request: usize,
     operation: Operation,
-    /// The piece of the data where it goes on, and the bytes of that which were used.
+    /// Index of the next piece of the data, and the bytes of it that were used.
     piece: usize,
     used: u64,
 }
@@ -87,7 +87,7 @@ pub struct Slice {
     requests: [Option<Pending>; SLOTS],
     /// By slot: the request of the operation.
     slots: [usize; SLOTS],
-    /// The request at hand, if not all of it was put. Its data is in `pieces`.
+    /// Present request, if not all of its operations were put. Its data is in `pieces`.
     rest: Option<Rest>,
     /// Set if a request found no free slot: an operation is in flight, and its completion goes on with the queue.
     backlog: bool,
@@ -98,9 +98,9 @@ pub struct Slice {
     /// and its completion polls the queue.
     can_wait: bool,
     unasked: bool,
-    /// The guest stops the queue: nothing more is taken from it.
+    /// Set while the guest stops the queue: nothing more is taken from it.
     is_stopping: bool,
-    /// The chain at hand, and the data of one operation of it, so that no memory is asked for with each.
+    /// Present chain, and the data of one of its operations, so that nothing is allocated for each.
     pieces: Vec<Piece>,
     part_pieces: Vec<Piece>,
 }
@@ -109,12 +109,12 @@ pub struct Slice {
 enum Step {
     /// Complete: the status, and the bytes that were written besides.
     Over(u8, u32),
-    /// The disk does it.
+    /// To be carried out by the disk.
     Disk(Operation),
 }
 
 impl Slice {
-    /// The slice as after power-on.
+    /// Slice in the state after power-on.
     #[must_use]
     pub fn new(part: Part) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl Slice {
         }
     }
 
-    /// Takes what the guest has made available, for a bounded time. Says whether there is more that could be taken now.
+    /// Takes available requests, for a bounded time. Returns true if more could be taken now.
     fn pull(
         &mut self,
         queue: &mut GuestQueue,
@@ -209,7 +209,7 @@ impl Slice {
                     }
                     Step::Disk(operation) => {
                         if !self.accept(head, request.status, operation, context) {
-                            // It is gone on with when something has ended.
+                            // The next completion continues with it.
                             self.backlog = true;
                             return Ok(false);
                         }
@@ -230,7 +230,7 @@ impl Slice {
         }
     }
 
-    /// Takes what there is, and has the disk begin.
+    /// Takes available requests, and makes the disk begin.
     fn pull_and_begin(
         &mut self,
         queue: &mut GuestQueue,
@@ -244,7 +244,7 @@ impl Slice {
         more
     }
 
-    /// Returns what has ended.
+    /// Returns completed requests to the guest.
     fn give_back(
         &mut self,
         queue: &mut GuestQueue,
@@ -340,12 +340,12 @@ impl VirtioDevice for Slice {
         let [Some(queue), ..] = queues else {
             return Ok(Progress::default());
         };
-        // What has just ended was under way until now.
+        // Operations that have just completed were in flight until now.
         let in_flight = self.in_flight;
         self.can_wait = self.polling.can_wait(in_flight, || context.is_guest_busy());
         self.give_back(queue, context)?;
         if self.backlog || self.unasked {
-            // More than is read in one go is made of requests that are refused, or it would not find slots: it waits for the guest's next
+            // More requests than one notification reads are refused ones, or they would find no slots: they wait for the guest's next
             // notification.
             self.pull_and_begin(queue, context)?;
         }
@@ -355,7 +355,7 @@ impl VirtioDevice for Slice {
         })
     }
 
-    /// Operations that the disk has are waited for, staged ones too.
+    /// Waits for the disk's operations, staged ones too.
     fn stop_queue(
         &mut self,
         _: usize,

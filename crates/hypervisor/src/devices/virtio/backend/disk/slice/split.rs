@@ -7,7 +7,7 @@ use crate::devices::virtio::queue::chain::Piece;
 use crate::memory::owned::OwnedRegion;
 
 impl Slice {
-    /// Puts as much of a request as there are slots for. False where nothing of it was put.
+    /// Puts as many operations of a request as there are slots. Returns false if none was put.
     pub(super) fn accept(
         &mut self,
         head: u16,
@@ -51,7 +51,7 @@ impl Slice {
         }
     }
 
-    /// Puts the rest of the request at hand, as far as there are slots. Returns true if nothing is left.
+    /// Puts the rest of the present request, as far as there are slots. Returns true if nothing is left.
     pub(super) fn put_rest(&mut self, context: &dyn VirtioContext) -> bool {
         // Each takes a slot.
         for _ in 0..=SLOTS {
@@ -82,7 +82,7 @@ impl Slice {
         self.rest.is_none()
     }
 
-    /// Cuts the data of one operation, so many bytes, from where `rest` begins. Returns where it goes on.
+    /// Cuts the data of one operation, so many bytes, from the beginning of `rest`. Returns the new rest.
     fn cut(&mut self, rest: Rest, bytes: u64) -> Rest {
         let (mut next, mut left) = (rest, bytes);
         self.part_pieces.clear();
@@ -133,7 +133,7 @@ impl Slice {
         slot
     }
 
-    /// Notes the end of an operation. Returns its request if that has ended, too.
+    /// Notes the end of an operation. Returns its request if that is complete, too.
     pub(super) fn note_ended(&mut self, ended: Ended) -> Option<Pending> {
         let request = *self.slots.get(ended.slot.index())?;
         let place = self.requests.get_mut(request)?;

@@ -97,7 +97,7 @@ impl VirtioContext for View<'_> {
     }
 }
 
-/// BlockRequest of a guest.
+/// Request of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRequest {
     pub kind: u32,
