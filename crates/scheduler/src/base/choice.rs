@@ -1,7 +1,7 @@
 //! Choices among equals.
 //!
 //! If the rules leave several harts or vCPUs, the scheduler takes the one with the lowest number. No rule depends on that number, so the model
-//! checker takes each of them in turn (`oracle::every`): then a state and its renumbered copy take the same steps, and one of the two is explored.
+//! checker takes each of them in turn (`choice::every`): then a state and its renumbered copy take the same steps, and one of the two is explored.
 
 use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet, VmId, VmSet};
 

@@ -141,7 +141,7 @@ impl Scheduler {
         here || self.has_free_hart(vcpu)
     }
 
-    /// Ends the time in which `vcpu` is uninterruptible. True if it was woken meanwhile.
+    /// Ends the time in which `vcpu` is uninterruptible. Returns true if it was woken meanwhile.
     fn end_uninterruptible(&mut self, vcpu: VcpuId) -> bool {
         if !self.uninterruptible.contains(vcpu) {
             return false;

@@ -43,7 +43,7 @@ impl Scheduler {
         self.assign_harts()
     }
 
-    /// Puts the vCPU on `hart` where it belongs. The hart searches then; the caller updates the sets of harts. True if the vCPU has stopped.
+    /// Puts the vCPU on `hart` where it belongs. The hart searches then; the caller updates the sets of harts. Returns true if the vCPU has stopped.
     #[inline]
     pub(crate) fn deschedule(&mut self, hart: HartId, left: &Left, now: Ticks) -> bool {
         let Doing::Running(run) = self.harts[hart.index()].doing else {

@@ -83,7 +83,7 @@ impl LoadBits {
         set_bit(&self.untrapped, own, load.has_untrapped_waits);
     }
 
-    /// Begins a migration to `to`. False if another hart is at it: that hart searches for further ones ([`Self::next_flow`]) afterwards.
+    /// Begins a migration to `to`. Returns false if another hart is at it: that hart searches for further ones ([`Self::next_flow`]) afterwards.
     pub(super) fn begin_migration(&self, to: GroupId) -> bool {
         self.receiving.fetch_or(to.bit(), Ordering::SeqCst) & to.bit() == 0
     }

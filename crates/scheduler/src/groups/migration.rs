@@ -142,7 +142,7 @@ impl Group {
     }
 
     /// Publishes the load of a group whose hart has just become idle and searches again by itself in a moment: if another group has a surplus, the
-    /// hunger is not published yet. True if so.
+    /// hunger is not published yet. Returns true if so.
     pub fn publish_sated(&self, bits: &LoadBits) -> bool {
         let defers = bits.others_have_surplus(self.index) && self.is_hungry();
         if defers {

@@ -106,7 +106,7 @@ impl Console {
         }
     }
 
-    /// A guest sent a byte. Says whether there is now something of this guest to drain, and nothing where the byte found no room.
+    /// A guest sent a byte. Returns whether there is now something of this guest to drain, and nothing where the byte found no room.
     pub fn push_where_room(&mut self, vm: VmId, byte: u8) -> Option<bool> {
         let raw = self.is_raw(vm.index());
         let Some(guest) = self.guests.get_mut(vm.index()) else {
@@ -212,7 +212,7 @@ impl Console {
         while self.drain(usize::MAX, sink) {}
     }
 
-    /// Sends an answer, or the prompt behind the last one. False where there is neither.
+    /// Sends an answer, or the prompt behind the last one. Returns false if there is neither.
     fn drain_answers(&mut self, left: &mut usize, sink: &mut dyn FnMut(u8)) -> bool {
         if let Some(lost) = self.answers.take_lost() {
             self.answer(&lost_lines(lost));

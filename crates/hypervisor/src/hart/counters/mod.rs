@@ -36,7 +36,7 @@ use set::{FIRST_FIRMWARE, TOTAL};
 pub trait Hardware {
     /// Prepares one of the counters `among` for `selection` in the guest's modes, and returns its number.
     fn configure(&mut self, among: u32, selection: &Selection) -> Option<u8>;
-    /// Starts a counter that has been configured, at `value`, with its overflow bit as it is given. False where it could not
+    /// Starts a counter that has been configured, at `value`, with its overflow bit as it is given. Returns false if it could not
     /// be.
     fn start(&mut self, counter: u8, value: u64, overflowed: bool) -> bool;
     /// Stops counters, which keep their values.

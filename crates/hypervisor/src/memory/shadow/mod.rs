@@ -340,7 +340,7 @@ impl ShadowTables {
         HostPhysical::new(table.raw() + index * ENTRY_SIZE)
     }
 
-    /// Puts a leaf into a space. False where there is no frame for a table.
+    /// Puts a leaf into a space. Returns false if there is no frame for a table.
     fn put(
         &mut self,
         number: usize,

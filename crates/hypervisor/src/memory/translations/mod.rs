@@ -212,7 +212,7 @@ impl Cached {
         self.watch = Watch::Nothing;
     }
 
-    /// The vCPU is about to change its address space while its fences trap. True where that is carried out for it, and
+    /// The vCPU is about to change its address space while its fences trap. Returns true if that is carried out for it, and
     /// they go on trapping.
     #[must_use]
     pub const fn changes_address_space(&mut self, hart: HartId) -> bool {
@@ -295,7 +295,7 @@ pub struct Purge {
 
 impl Purge {
     /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `vmids` has for the vCPU. `changes` are those of
-    /// its table, `asked` the fences of its siblings. True where the vCPU has a new tag.
+    /// its table, `asked` the fences of its siblings. Returns true if the vCPU has a new tag.
     #[inline(never)]
     pub fn carry_out_at_arrival(
         self,

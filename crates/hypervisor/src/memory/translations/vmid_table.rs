@@ -74,7 +74,7 @@ impl VmidTable {
         self.held.contains(vcpu)
     }
 
-    /// The vCPU comes to the hart. True where others' entries may be marked with its tag.
+    /// The vCPU comes to the hart. Returns true if others' entries may be marked with its tag.
     pub(super) fn take(&mut self, vcpu: VcpuNumber) -> bool {
         if self.has(vcpu) {
             return false;

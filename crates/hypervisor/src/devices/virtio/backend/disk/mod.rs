@@ -315,7 +315,7 @@ impl Disk {
         true
     }
 
-    /// The disk has interrupted the hypervisor. Says which devices have something to look for.
+    /// The disk has interrupted the hypervisor. Returns which devices have something to look for.
     pub fn serve(&mut self, board: &dyn Board) -> Clients {
         let failed = match self.driver.interrupt(board) {
             Interrupt::None => return Clients::NONE,
@@ -332,7 +332,7 @@ impl Disk {
         told
     }
 
-    /// Notes what the device has ended. False where it has returned what it was not given.
+    /// Notes what the device has ended. Returns false if it has returned what it was not given.
     fn take_ended(&mut self, board: &dyn Board) -> bool {
         let host = board.host();
         let before = self.in_flight;
@@ -419,7 +419,7 @@ impl Disk {
         }
     }
 
-    /// Forgets all of a slice's operations that the device does not have. Says whether it has none.
+    /// Forgets all of a slice's operations that the device does not have. Returns whether it has none.
     pub fn forget(&mut self, slice: SliceNumber) -> bool {
         let Some(slice) = self.slices.get_mut(slice.0) else {
             return true;

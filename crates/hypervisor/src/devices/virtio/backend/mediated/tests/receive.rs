@@ -43,7 +43,7 @@ fn start(guest: &mut Guest) {
     assert_eq!(guest.get(STATUS), 15);
 }
 
-/// The driver has a frame sent. Says whether the card got it.
+/// The driver has a frame sent. Returns whether the card got it.
 fn sends(guest: &mut Guest) -> bool {
     let [table, available, _] = SEND;
     guest.world.describe(table, 0, SENT, 60, 0, 0);
