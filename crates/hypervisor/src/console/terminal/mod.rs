@@ -53,7 +53,7 @@ pub enum Event {
     PowerOff,
 }
 
-/// The terminal, and who may use it.
+/// The terminal, shared by guests and operator.
 #[derive(Debug)]
 pub struct Console {
     guests: Vec<Guest>,
@@ -99,14 +99,14 @@ impl Console {
         }
     }
 
-    /// A guest sent a byte. Where its backlog is full the byte is lost, and the loss is reported.
+    /// Adds a guest's byte. If its backlog is full the byte is lost, and the loss is reported.
     pub fn push(&mut self, vm: VmId, byte: u8) {
         if let Some(guest) = self.guests.get_mut(vm.index()) {
             guest.push(byte);
         }
     }
 
-    /// A guest sent a byte. Returns whether there is now something of this guest to drain, and nothing where the byte found no room.
+    /// Adds a guest's byte. Returns whether this guest has output to drain now; `None` if the byte found no room.
     pub fn push_where_room(&mut self, vm: VmId, byte: u8) -> Option<bool> {
         let raw = self.is_raw(vm.index());
         let Some(guest) = self.guests.get_mut(vm.index()) else {
@@ -125,7 +125,7 @@ impl Console {
         self.guests.get(vm.index()).map_or(0, Guest::room)
     }
 
-    /// Ends the line that a guest has begun: it was stopped, and nothing more will come.
+    /// Ends the line that a stopped guest has begun.
     pub fn end_line(&mut self, vm: VmId) {
         if let Some(guest) = self.guests.get_mut(vm.index()) {
             guest.end_line();
@@ -203,7 +203,7 @@ impl Console {
         self.has_output()
     }
 
-    /// Sends everything that is there, begun lines included: before the power goes.
+    /// Sends all output, begun lines included: before the power goes off.
     pub fn drain_all(&mut self, sink: &mut dyn FnMut(u8)) {
         for guest in &mut self.guests {
             guest.end_line();
@@ -275,7 +275,7 @@ impl Console {
         }
     }
 
-    /// The operator typed a byte. What the prompt echoes goes to `sink` at once.
+    /// Handles a byte that the operator typed. The prompt's echo goes to `sink` at once.
     pub fn input(&mut self, byte: u8, sink: &mut dyn FnMut(u8)) -> Option<Event> {
         match self.keys.press(byte) {
             Key::Plain(byte) => self.plain(byte, sink),
@@ -358,7 +358,7 @@ impl Console {
         }
     }
 
-    /// The answer to the operator's command is whole: the prompt may come back.
+    /// Ends the answer to the operator's command: the prompt may come back.
     pub fn end_answer(&mut self) {
         self.awaits_answer = false;
     }

@@ -85,7 +85,7 @@ pub struct Aplic {
 }
 
 impl Aplic {
-    /// An APLIC as reset leaves it, with `sources` source numbers of which none is wired, for a
+    /// APLIC in the state of reset, with `sources` source numbers of which none is wired, for a
     /// guest with `harts` vCPUs.
     pub fn new(sources: u32, harts: u32) -> Self {
         let count = sources.min(SOURCES_LIMIT) as usize;
@@ -115,7 +115,7 @@ impl Aplic {
         }
     }
 
-    /// Back to the state of reset, wires kept, with the effects that silence the board's sources.
+    /// Resets the APLIC, wires kept, with the effects that silence the board's sources.
     pub fn reset(&mut self, effect: &mut dyn FnMut(Effect)) {
         self.interrupts_enabled = false;
         self.extempore = 0;
@@ -132,7 +132,7 @@ impl Aplic {
         self.numbered().filter_map(|(number, _)| self.route(number))
     }
 
-    /// The level of a virtual source's wire is `high` from now on.
+    /// Sets the level of a virtual source's wire.
     pub fn set_input(&mut self, number: SourceNumber, high: bool, effect: &mut dyn FnMut(Effect)) {
         if let Some(source) = self.source_mut(number)
             && source.kind == SourceKind::Virtual
@@ -146,7 +146,7 @@ impl Aplic {
     /// physical source whose input was high and not pending at two calls in a row is set pending.
     ///
     /// A device whose line stays high makes no edge any more, and a guest that did not serve
-    /// everything it stands for waits for ever. For a guest that was only slow the interrupt is
+    /// all of its causes waits for ever. For a guest that was only slow the interrupt is
     /// spurious, which drivers of devices with a status register bear.
     pub fn recover_missed_edges(&mut self, board: &dyn Sources, effect: &mut dyn FnMut(Effect)) {
         for (number, source) in (1..).map(SourceNumber).zip(&mut self.sources) {
@@ -162,8 +162,8 @@ impl Aplic {
         }
     }
 
-    /// The guest reads the 32-bit word at `offset` of the control region. What is reserved, not
-    /// aligned or beyond the first 16 KiB reads as zero.
+    /// Reads the 32-bit word at `offset` of the control region for the guest. A word that is reserved,
+    /// not aligned or beyond the first 16 KiB reads as zero.
     pub fn read(&self, offset: u64, board: &dyn Sources) -> u32 {
         if !offset.is_multiple_of(4) {
             return 0;
@@ -207,7 +207,7 @@ impl Aplic {
         }
     }
 
-    /// The guest writes the 32-bit word at `offset`. What is reserved, read-only or not aligned is
+    /// Writes the 32-bit word at `offset` for the guest. Reserved, read-only and unaligned words are
     /// ignored.
     pub fn write(&mut self, offset: u64, value: u32, effect: &mut dyn FnMut(Effect)) {
         if !offset.is_multiple_of(4) {
@@ -327,8 +327,8 @@ impl Aplic {
         }
     }
 
-    /// After a change of mode, enable bit or target: the board is told of a physical source, and
-    /// a virtual one is forwarded if it may be now.
+    /// Follows a change of mode, enable bit or target: a physical source is set at the board, and a
+    /// virtual one is forwarded if it may be now.
     fn settle(&mut self, number: SourceNumber, effect: &mut dyn FnMut(Effect)) {
         match self.route(number) {
             Some(route) => effect(Effect::Set(route)),

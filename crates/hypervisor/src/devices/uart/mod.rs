@@ -20,8 +20,8 @@ mod tests;
 
 use alloc::collections::VecDeque;
 
-/// Bytes of input that wait for the guest at most. More than the chip's sixteen, so that what an
-/// operator pastes is not lost while the guest's vCPU waits for a hart.
+/// Most bytes of input that wait for the guest. More than the chip's sixteen, so that pasted text
+/// is not lost while the guest's vCPU waits for a hart.
 pub const INPUT_CAPACITY: usize = 256;
 
 /// Receiver buffer (read), transmitter holding register (write), low divisor byte (DLAB).
@@ -86,7 +86,7 @@ pub struct Uart {
     fifo_control: u8,
     line_control: u8,
     modem_control: u8,
-    /// The four lines as last seen, and what changed since the guest last looked.
+    /// State of the four lines, and their changes since the guest's last read.
     modem_status: u8,
     scratch: u8,
     divisor: u16,
@@ -99,7 +99,7 @@ impl Default for Uart {
 }
 
 impl Uart {
-    /// A UART as reset leaves it, with a listener at the other end of the line.
+    /// UART in the state of reset, with a listener at the other end of the line.
     pub fn new() -> Self {
         Self::with_input(VecDeque::with_capacity(INPUT_CAPACITY))
     }
@@ -137,7 +137,7 @@ impl Uart {
         INPUT_CAPACITY.saturating_sub(self.input.len())
     }
 
-    /// A byte arrives from outside. Without room it is lost, and the line status says so.
+    /// Receives a byte from outside. Without room it is lost, and the line status shows an overrun.
     pub fn receive(&mut self, byte: u8) {
         // In loop-back the serial input is disconnected (8.7).
         if self.modem_control & MCR_LOOP == 0 {
@@ -153,7 +153,7 @@ impl Uart {
         }
     }
 
-    /// The guest reads the register at `offset`. Behind the eight registers there are zeros.
+    /// Reads the register at `offset` for the guest; zeros behind the eight registers.
     pub fn read(&mut self, offset: u64) -> u8 {
         let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
         match offset {
@@ -192,7 +192,7 @@ impl Uart {
         offset == DATA && !divisor_access && self.modem_control & MCR_LOOP == 0
     }
 
-    /// The guest writes `value` to the register at `offset`. It leaves on the line where [`sends`](Self::sends) says so.
+    /// Writes `value` to the register at `offset` for the guest. It leaves on the line if [`sends`](Self::sends) is true.
     pub fn write(&mut self, offset: u64, value: u8) {
         let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
         let [low, high] = self.divisor.to_le_bytes();

@@ -47,7 +47,7 @@ pub trait Hardware {
     fn read(&self, counter: u8) -> u64;
     /// Lets the guest read these counters and no others.
     fn open(&mut self, counters: u32);
-    /// The counters whose overflow bits are set. The interrupt that tells of it is at its end.
+    /// Counters whose overflow bits are set. The interrupt of the overflow is ended.
     fn take_overflows(&mut self) -> u32;
     /// Gives the guest its interrupt.
     fn interrupt(&mut self);
@@ -57,7 +57,7 @@ pub trait Hardware {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
     selection: Selection,
-    /// Its value while it is not the hart's that shows it.
+    /// Saved value while off the hart.
     value: u64,
 }
 
@@ -108,7 +108,7 @@ impl Counters {
         }
     }
 
-    /// Puts the counters that count onto the hart, and those whose overflow bits the guest has still to see.
+    /// Loads the started counters into the hart, and those whose overflow bits the guest has not read yet.
     #[inline]
     pub fn load(&mut self, hardware: &mut impl Hardware) {
         let wanted = self.started.hardware().or(self.overflowed);
@@ -126,7 +126,7 @@ impl Counters {
         }
     }
 
-    /// Takes the counters off the hart.
+    /// Saves the counters and frees them on the hart.
     #[inline]
     pub fn unload(&mut self, hardware: &mut impl Hardware) {
         if !self.held.is_empty() {
@@ -134,7 +134,7 @@ impl Counters {
         }
     }
 
-    /// Notes what has passed zero on the hart, and interrupts the guest for what is new.
+    /// Notes the hart's overflows, and interrupts the guest for new ones.
     #[inline]
     pub fn note_overflows(&mut self, hardware: &mut impl Hardware) {
         if !self.open.is_empty() {

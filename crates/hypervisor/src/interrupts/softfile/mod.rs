@@ -26,7 +26,7 @@ pub const IDENTITIES: u32 = 63;
 pub struct Identity(u8);
 
 impl Identity {
-    /// The identity with this number; `None` where the file has no such.
+    /// Identity with this number; `None` if the file does not have it.
     pub const fn new(number: u32) -> Option<Self> {
         if number >= 1 && number <= IDENTITIES {
             Some(Self(number as u8))
@@ -59,7 +59,7 @@ pub struct State {
     pub threshold: u8,
 }
 
-/// `siselect` has a value behind which `sireg` has no register: the access ends in an
+/// The value of `siselect` selects no register: the access ends in an
 /// illegal-instruction exception in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no register behind siselect {0:#x}")]
@@ -173,8 +173,8 @@ impl InterruptFile {
         })
     }
 
-    /// A write to `stopei`, of whatever value: the top interrupt is claimed, that is, no longer
-    /// pending. Gives what a read in the same instruction returns.
+    /// Handles a write of any value to `stopei`: the top interrupt is claimed, that is, no longer
+    /// pending. Returns the value of a read in the same instruction.
     pub fn claim(&mut self) -> u64 {
         let value = self.top_register();
         if let Some(identity) = self.top() {

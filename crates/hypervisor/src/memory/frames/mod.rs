@@ -68,7 +68,7 @@ pub enum FrameOwner {
     Vm(VmId),
 }
 
-/// Memory given back is not its owner's, or not as it was allocated.
+/// The memory is not its owner's, or not as it was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the memory {0} is not to be given back: it was not given so")]
 pub struct NotGiven(pub HostRegion);
@@ -106,8 +106,8 @@ impl Frames {
     /// All whole pages of `memory` that no region of `reserved` touches. Both may overlap themselves and come in any order.
     ///
     /// # Safety
-    /// All of `memory` is RAM, and whatever Rust object lies there or will lies in `reserved`, but for those that are made in pieces that
-    /// this gives.
+    /// All of `memory` is RAM, and every Rust object there, now or later, lies in `reserved` or in pieces that this
+    /// gives.
     #[must_use]
     pub unsafe fn new(
         memory: impl IntoIterator<Item = HostRegion>,
@@ -148,7 +148,7 @@ impl Frames {
     /// Takes back what [`Frames::give`] gave to `owner`: a large piece as it was given, of smaller ones any pages.
     ///
     /// # Errors
-    /// Where it is not the owner's, or not as it was given. Nothing changes then.
+    /// The memory is not the owner's, or not as it was given. Nothing changes then.
     pub fn take_back(&mut self, owner: FrameOwner, piece: HostRegion) -> Result<(), NotGiven> {
         let result = self.take(owner, piece);
         if self.owned.get(&owner).is_some_and(Holding::is_empty) {
@@ -189,13 +189,13 @@ impl Frames {
         let sheets = holding.sheets.into_keys().map(|base| (base, SHEET));
         for (base, size) in holding.pieces.into_iter().chain(sheets) {
             if let Some(region) = HostRegion::new(HostPhysical::new(base), size) {
-                // What was given is not free.
+                // Given pieces are not free.
                 let _ = self.free.release(region);
             }
         }
     }
 
-    /// Owner of the page at `address`; nobody where the page is free, or none of the frames.
+    /// Owner of the page at `address`; `None` if the page is free, or none of the frames.
     #[must_use]
     pub fn owner_of(&self, address: HostPhysical) -> Option<FrameOwner> {
         let at = address.raw();
@@ -224,7 +224,7 @@ impl Frames {
         })
     }
 
-    /// Bytes that nobody has, and nobody has a sheet on.
+    /// Free bytes, without those in sheets.
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.free.free_bytes()

@@ -205,7 +205,7 @@ impl GStage {
         }
     }
 
-    /// Takes pages away. Larger leaves that reach beyond them are split first.
+    /// Unmaps pages. Larger leaves that reach beyond them are split first.
     ///
     /// # Errors
     /// [`MapError::NotMapped`] at the first page that is not mapped; those before it are gone.
@@ -226,12 +226,12 @@ impl GStage {
         Ok(())
     }
 
-    /// Forgets all that is mapped in the gibibytes that `guest` touches, in one store for each, and whatever tables were below: these
-    /// are the caller's to give back. All of `guest` lies in the first 512 GiB, where the tables that this needs stand once anything
+    /// Unmaps the gibibytes that `guest` touches, in one store for each, with the tables below, which are
+    /// the caller's to give back. All of `guest` lies in the first 512 GiB, where the tables that this needs stand once anything
     /// is mapped there.
     ///
     /// # Errors
-    /// [`MapError::OutOfReach`] where it does not, and nothing changes.
+    /// [`MapError::OutOfReach`] if it does not, and nothing changes.
     pub fn cut(
         &mut self,
         memory: &mut dyn TableMemory,
@@ -259,7 +259,7 @@ impl GStage {
         Ok(())
     }
 
-    /// Sends a page that is mapped somewhere else, in one store; gives back where it was mapped to.
+    /// Maps a mapped page to another host page, in one store; returns the former one.
     /// A larger leaf around it is split first.
     ///
     /// # Errors
@@ -329,7 +329,7 @@ impl GStage {
                 Entry::Leaf(host, permissions) => {
                     let lower = level.checked_sub(1).ok_or(MapError::NotMapped(guest))?;
                     table = split(memory, host, permissions, lower)?;
-                    // The new table says what the leaf said, so that no moment is between them.
+                    // The new table maps as the leaf did, so that no access sees a difference.
                     memory.write(slot, Entry::Table(table).bits());
                 }
                 Entry::Table(next) => table = next,
@@ -386,7 +386,7 @@ impl GStage {
     }
 }
 
-/// A table of leaves at `level` that together say what one leaf above them says.
+/// Table of leaves at `level` that together map as one leaf above them.
 fn split(
     memory: &mut dyn TableMemory,
     host: HostPhysical,

@@ -53,10 +53,10 @@ pub enum PlacementError {
     },
 }
 
-/// Gives RAM to owners, so many bytes to each; says where, in the same order. Who wants the most chooses first.
+/// Gives RAM to owners, so many bytes to each; returns the places, in the same order. The largest is placed first.
 ///
 /// # Errors
-/// Where one cannot be placed. Then nothing has been given.
+/// One cannot be placed. Then nothing has been given.
 pub fn place(
     frames: &mut Frames,
     wanted: &[(FrameOwner, u64)],
@@ -87,8 +87,8 @@ pub fn place(
     Ok(placed.into_iter().map(|(_, _, place)| place).collect())
 }
 
-/// Pages that a guest of so many bytes, whose pages come when they are touched, may have at a time: its memory, the tables for it, and
-/// the pages that it has given back and that somebody may still use ([`MAX_PAGES_A_STEP`] at most).
+/// Pages that a demand-paged guest of so many bytes may have at a time: its memory, the tables for it, and
+/// the pages that it has given back and that may still be in use ([`MAX_PAGES_A_STEP`] at most).
 #[must_use]
 pub const fn reservation(size: u64) -> u64 {
     let pages = size.div_ceil(FrameSize::Page.bytes());

@@ -158,7 +158,7 @@ impl ShadowTables {
         Some((number, self.pool.address(space.root)))
     }
 
-    /// The guest's satp becomes `satp`. What is kept of that space is used again.
+    /// Sets the guest's satp. Leaves that are kept of that space are used again.
     pub fn enter(&mut self, satp: u64, memory: &mut impl TableMemory) -> Dropped {
         let mut dropped = Dropped::default();
         self.clock = self.clock.wrapping_add(1);
@@ -180,7 +180,7 @@ impl ShadowTables {
         dropped
     }
 
-    /// Puts a leaf into the present space, in place of what was there.
+    /// Puts a leaf into the present space, in place of an older one.
     pub fn fill(&mut self, leaf: &Leaf, memory: &mut impl TableMemory) -> Dropped {
         let mut dropped = Dropped::default();
         let Some(number) = self.current else {
@@ -199,7 +199,7 @@ impl ShadowTables {
                 None => self.empty(number, memory, &mut dropped),
             }
         }
-        // Hardware may keep in mind that nothing was there.
+        // Hardware may have cached that nothing was mapped there.
         dropped.add_page(number, leaf.address);
         if let Some(page) = leaf.moves {
             self.note(Moving {
@@ -276,7 +276,7 @@ impl ShadowTables {
         Some(eldest.0)
     }
 
-    /// A new space, for which others go where that must be.
+    /// Adds a space, for which others are dropped if necessary.
     fn make(
         &mut self,
         satp: u64,
@@ -313,7 +313,7 @@ impl ShadowTables {
         Some(number)
     }
 
-    /// A space goes.
+    /// Drops a space.
     fn remove(&mut self, number: usize, dropped: &mut Dropped) {
         let Some(mut space) = self.spaces.get_mut(number).and_then(Option::take) else {
             return;
@@ -323,7 +323,7 @@ impl ShadowTables {
         dropped.add_space(number);
     }
 
-    /// The leaves of a space go. Its root stays where it is: vsatp may name it.
+    /// Drops the leaves of a space. Its root stays: vsatp may name it.
     fn empty(&mut self, number: usize, memory: &mut impl TableMemory, dropped: &mut Dropped) {
         let Some(space) = self.spaces.get_mut(number).and_then(Option::as_mut) else {
             return;
@@ -368,7 +368,7 @@ impl ShadowTables {
                         return false;
                     };
                     if before == Entry::Leaf {
-                        // What the larger leaf covers besides faults again.
+                        // The rest of the larger leaf's range faults again.
                         dropped.add_space(number);
                     }
                     memory.write(slot, Entry::to_table(next, one_leaf));
@@ -386,7 +386,7 @@ impl ShadowTables {
         true
     }
 
-    /// A table of the space's that says nothing.
+    /// Empty table of the space.
     fn table(&mut self, number: usize, memory: &mut impl TableMemory) -> Option<HostPhysical> {
         let space = self.spaces.get_mut(number)?.as_mut()?;
         let frame = self.pool.take(&mut space.frames)?;
@@ -395,7 +395,7 @@ impl ShadowTables {
         Some(table)
     }
 
-    /// The leaf at `address` goes, with all that is a piece of the same leaf of the guest's.
+    /// Drops the leaf at `address`, with all pieces of the same leaf of the guest.
     fn cut(
         &mut self,
         number: usize,
@@ -431,7 +431,7 @@ impl ShadowTables {
         }
     }
 
-    /// Gives the table `below` an entry of `level` back, and those that it leads to.
+    /// Frees the table `below` an entry of `level`, and the tables that it leads to.
     fn give_tables_back(
         &mut self,
         number: usize,

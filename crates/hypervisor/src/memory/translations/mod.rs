@@ -73,16 +73,16 @@ pub enum Watch {
     Nothing,
     /// The next fence traps, and so does each access to satp (hstatus.VTVM).
     Trap,
-    /// The hart remembers it (docs/reference/extensions.md, "Purge mask").
+    /// The hart records the fence (docs/reference/extensions.md, "Purge mask").
     Mask,
 }
 
 /// State that a hart with a purge mask keeps when a vCPU leaves it (docs/reference/extensions.md); nothing on others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// The vCPU has fenced.
+    /// Set once the vCPU has fenced.
     pub fenced: bool,
-    /// The hart was told to purge when it next enters the guest, and has not entered it since.
+    /// Set while the hart is to purge when it next enters the guest.
     pub due: bool,
 }
 
@@ -104,7 +104,7 @@ pub struct Cached {
 /// Purges of one vCPU on one hart. Together, so that an arrival touches one line of the cache for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct OnHart {
-    /// The generation of the G-stage table since which nothing older is cached there. 0: not yet.
+    /// Generation of the G-stage table that the cached translations follow. 0: none yet.
     seen: u64,
     /// Number of siblings' fences that have been carried out there.
     fenced: u64,
@@ -129,10 +129,9 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU comes to `hart`, whose hgatp has the tag that `vmids` has for it; the G-stage table has `generation`, from 1, and siblings have asked for
-    /// so many `fences`.
-    /// Nothing of what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
-    /// [`Cached::watch`] says from then on.
+    /// Decides about a vCPU that comes to `hart`, whose hgatp has the vCPU's tag of `vmids`; the G-stage table has `generation`, from 1, and siblings
+    /// have asked for so many `fences`.
+    /// Carry out every field before entering the guest. The vCPU's fences are watched by [`Cached::watch`] from then on.
     #[must_use]
     pub fn arrive(
         &mut self,
@@ -169,7 +168,7 @@ impl Cached {
     }
 
     /// Tests whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing, and may be left out: it ran
-    /// nowhere else, nobody else has had its tag, the G-stage table is the same, and its fences are watched as the method wants it.
+    /// nowhere else, no other vCPU has had its tag, the G-stage table is the same, and its fences are watched as the method wants it.
     #[inline]
     #[must_use]
     pub fn comes_back(
@@ -185,10 +184,10 @@ impl Cached {
             && self.on[hart.index()].seen == generation
             && vmids.has(vcpu)
             && match self.watch {
-                // No other hart is a good one, which is right under each method.
+                // No other hart counts as current, which is right under each method.
                 Watch::Nothing => true,
                 Watch::Trap => method() == TlbPurge::OneShot,
-                // The hart has remembered for others since.
+                // The hart has recorded fences of others since.
                 Watch::Mask => false,
             }
     }
@@ -206,14 +205,14 @@ impl Cached {
         self.changes_left < CHANGES_WHILE_ARMED
     }
 
-    /// The vCPU, which is on `hart`, has fenced, or is about to: what it has left on other harts is not to be used again.
+    /// Notes that the vCPU, which is on `hart`, has fenced, or is about to: its translations on other harts are stale.
     pub const fn fenced(&mut self, hart: HartId) {
         self.good = HartSet::only(hart);
         self.watch = Watch::Nothing;
     }
 
-    /// The vCPU is about to change its address space while its fences trap. Returns true if that is carried out for it, and
-    /// they go on trapping.
+    /// Notes a change of the address space while the vCPU's fences trap. Returns true if it is to be carried out for the vCPU, and
+    /// the fences go on trapping.
     #[must_use]
     pub const fn changes_address_space(&mut self, hart: HartId) -> bool {
         match self.changes_left.checked_sub(1) {
@@ -228,7 +227,7 @@ impl Cached {
         }
     }
 
-    /// The vCPU leaves `hart`.
+    /// Notes that the vCPU leaves `hart`.
     pub const fn leave(&mut self, hart: HartId, remembered: Remembered) {
         if matches!(self.watch, Watch::Mask) && remembered.fenced {
             self.fenced(hart);
@@ -238,8 +237,8 @@ impl Cached {
         }
     }
 
-    /// Siblings have asked for so many fences; the vCPU is on `hart`, and about to enter its guest. What it has left elsewhere
-    /// stays: it is fenced there when the vCPU comes.
+    /// Decides about siblings' `fences`; the vCPU is on `hart`, and about to enter its guest. Translations on other harts
+    /// stay: they are fenced when the vCPU comes there.
     #[must_use]
     pub const fn asked(&mut self, hart: HartId, fences: u64) -> Purge {
         let fenced = &mut self.on[hart.index()].fenced;
@@ -258,7 +257,7 @@ impl Cached {
         }
     }
 
-    /// The G-stage table has `generation` now; the vCPU is on `hart`, and about to enter its guest.
+    /// Decides about the table's new `generation`; the vCPU is on `hart`, and about to enter its guest.
     #[must_use]
     pub const fn renew(&mut self, hart: HartId, generation: u64) -> Purge {
         let seen = &mut self.on[hart.index()].seen;
@@ -294,7 +293,7 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `vmids` has for the vCPU. `changes` are those of
+    /// Drops the stale translations, or renames the tag; vsatp is 0, and hgatp has the tag that `vmids` has for the vCPU. `changes` are those of
     /// its table, `asked` the fences of its siblings. Returns true if the vCPU has a new tag.
     #[inline(never)]
     pub fn carry_out_at_arrival(
@@ -317,7 +316,7 @@ impl Purge {
         false
     }
 
-    /// Drops what must be dropped, by fences. hgatp has `tag`.
+    /// Drops the stale translations by fences. hgatp has `tag`.
     #[inline(never)]
     pub fn carry_out(
         self,

@@ -74,7 +74,7 @@ pub const IMSIC_IDENTITIES: u32 = 63;
 
 /// The highest source number that an APLIC can have (AIA §4.1).
 const APLIC_SOURCES_LIMIT: u32 = 1023;
-/// vCPUs that an APLIC can tell apart: a hart index has 14 bits (AIA §4.5.16).
+/// vCPUs that an APLIC can distinguish: a hart index has 14 bits (AIA §4.5.16).
 const VCPUS_LIMIT: u32 = 1 << 14;
 /// Input clock of the UART, in hertz, the one of QEMU's `virt` board. Emulated, it sets no pace.
 const UART_CLOCK: u32 = 3_686_400;
@@ -163,7 +163,7 @@ pub enum GuestTreeError {
     /// Two devices on one source.
     #[error("two devices use interrupt source {0}")]
     SharedSource(u32),
-    /// Two things at one address.
+    /// Two devices at one address.
     #[error("{0} and {1} overlap in the guest's address space")]
     Overlap(GuestRegion, GuestRegion),
     /// The writer refused: a text with a NUL in it, or a tree of more than 4 GiB.
@@ -189,7 +189,7 @@ pub fn imsic_file(vcpu: u32) -> GuestPhysical {
 /// Makes a guest's flattened device tree.
 ///
 /// # Errors
-/// Where the description contradicts itself; see [`GuestTreeError`].
+/// [`GuestTreeError`], if the description contradicts itself.
 pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     let files = check(guest)?;
     let handles = Handles { vcpus: guest.vcpus };
@@ -239,7 +239,7 @@ pub fn seed_at(tree: &[u8]) -> Option<usize> {
     seed.as_ptr().addr().checked_sub(tree.as_ptr().addr())
 }
 
-/// Sees to it that the parts fit together; gives back the range of the interrupt files.
+/// Checks that the parts fit together; returns the range of the interrupt files.
 fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     if guest.vcpus == 0 {
         return Err(GuestTreeError::NoVcpus);

@@ -40,7 +40,7 @@ mod field {
     pub const MAGIC: usize = 56;
 }
 
-/// Formats that people take for kernels, by their first bytes.
+/// Formats that are mistaken for kernels, by their first bytes.
 const OTHER_FORMATS: [(&[u8], &str, &str); 7] = [
     (
         b"\x7fELF",
@@ -84,7 +84,7 @@ const OTHER_FORMATS: [(&[u8], &str, &str); 7] = [
 pub struct KernelImage {
     /// Bytes of RAM in front of it.
     pub text_offset: u64,
-    /// Bytes of RAM that it takes: the file, and what it clears behind it.
+    /// Bytes of RAM that it takes: the file, and the memory that it clears behind it.
     pub size: u64,
 }
 
@@ -117,7 +117,7 @@ impl KernelImage {
     /// Reads the header of a kernel's file.
     ///
     /// # Errors
-    /// Where the file is no flat RISC-V `Image`; the error says what it is.
+    /// [`ImageError`], if the file is no flat RISC-V `Image`.
     pub fn parse(file: &[u8]) -> Result<Self, ImageError> {
         let magic_at = field::MAGIC..field::MAGIC.saturating_add(MAGIC.len());
         if file.get(magic_at) != Some(MAGIC) {
@@ -215,7 +215,7 @@ pub enum LayoutError {
 /// Addresses of a guest's parts. No two overlap, and all are within its RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The kernel with what it clears; its first byte is where the boot vCPU begins.
+    /// The kernel with the memory that it clears; its first byte is where the boot vCPU begins.
     pub kernel: GuestRegion,
     /// The initial RAM disk.
     pub initrd: Option<GuestRegion>,
@@ -228,7 +228,7 @@ impl Layout {
     /// top, the initrd below it, all on page boundaries.
     ///
     /// # Errors
-    /// Where there is not room for all.
+    /// [`LayoutError`], if the parts do not fit.
     pub fn plan(
         memory: GuestRegion,
         kernel: KernelImage,

@@ -40,8 +40,8 @@ pub const SLOTS: usize = 32;
 pub const SLICE_BYTES: u64 = SLOTS as u64 * PAGE_SIZE;
 /// Bytes of memory for the device's queue.
 pub const QUEUE_BYTES: u64 = AREA;
-/// Operations that the device has at a time. With fewer it would idle between them, with more a VM that asks for little would wait for
-/// all that another has asked for. Half as many more are kept for slices that have fewer than an equal part of them.
+/// Operations that the device has at a time. With fewer it would idle between them, with more a VM of few requests would wait for
+/// all requests of another. Half as many more are kept for slices that have fewer than an equal part of them.
 pub const DEPTH: usize = 32;
 /// Sectors that the device has at a time: 512 KiB. A slice that has no operation there may have one more.
 const MAX_SECTORS_IN_FLIGHT: u64 = 1024;
@@ -128,7 +128,7 @@ pub struct Disk {
     sectors_in_flight: u64,
     /// Time at which an operation completed last, or began while there was none.
     busy_since: u64,
-    /// Operations that ended together, so that no memory is asked for with each.
+    /// Operations that completed together, so that nothing is allocated for each.
     just_ended: Vec<JustEnded>,
 }
 
@@ -199,7 +199,7 @@ impl Disk {
     }
 
     /// Takes an operation on a slice, with `data` in [`MAX_PIECES`] pieces at most, all of which the device reads, or all of which it writes.
-    /// It is begun by [`Self::begin`]. `None` where the slice has as many as it can have, and nothing has happened.
+    /// It is begun by [`Self::begin`]. `None`, with nothing done, if the slice has as many as it can have.
     pub fn put(
         &mut self,
         slice: SliceNumber,
@@ -263,9 +263,9 @@ impl Disk {
         told
     }
 
-    /// The slice that begins next: that with the least virtual time, of those that have something staged. None while there is no room for it, since
-    /// the others have had more, or while it is far ahead of one with operations in flight: those may be all that the other can have, and it would
-    /// not get its share behind what this one adds. An operation that ends has this asked again.
+    /// Slice that begins next: the one with the least virtual time, among those with a staged operation. None while there is no room for it, since
+    /// the others have had more, or while it is far ahead of a slice with operations in flight: those may be all that the other can have, and it
+    /// would not get its share behind this one's. Every completion makes the choice again.
     fn next(&self) -> Option<usize> {
         let slices = || self.slices.iter().enumerate();
         let staged = slices().filter_map(|(index, slice)| Some((index, slice.next_sectors()?)));
@@ -315,7 +315,7 @@ impl Disk {
         true
     }
 
-    /// The disk has interrupted the hypervisor. Returns which devices have something to look for.
+    /// Handles an interrupt of the disk. Returns the devices to poll.
     pub fn serve(&mut self, board: &dyn Board) -> Clients {
         let failed = match self.driver.interrupt(board) {
             Interrupt::None => return Clients::NONE,
@@ -332,7 +332,7 @@ impl Disk {
         told
     }
 
-    /// Notes what the device has ended. Returns false if it has returned what it was not given.
+    /// Takes the device's completions. Returns false if it has returned an operation that it was not given.
     fn take_ended(&mut self, board: &dyn Board) -> bool {
         let host = board.host();
         let before = self.in_flight;
@@ -372,7 +372,7 @@ impl Disk {
         true
     }
 
-    /// The device has failed: it is stopped for good, and every operation with it.
+    /// Stops a device that has failed for good, and every operation with it.
     #[cold]
     fn fail(&mut self, board: &dyn Board) {
         self.driver.reset(board);
@@ -388,7 +388,7 @@ impl Disk {
         }
     }
 
-    /// An operation of a slice that has ended, whose slot is free from here on.
+    /// Takes a completed operation of a slice, whose slot is free from here on.
     pub fn ended(&mut self, slice: SliceNumber) -> Option<Ended> {
         let slice = self.slices.get_mut(slice.0)?;
         let ended = slice.ended.pop_front()?;
@@ -396,7 +396,7 @@ impl Disk {
         Some(ended)
     }
 
-    /// Visits all memory that a slice's operations access. Those that have ended and were not taken are among them.
+    /// Visits all memory that a slice's operations access. Completed ones that were not taken are among them.
     pub fn for_each_in_flight(
         &self,
         slice: SliceNumber,
@@ -419,7 +419,7 @@ impl Disk {
         }
     }
 
-    /// Forgets all of a slice's operations that the device does not have. Returns whether it has none.
+    /// Drops all of a slice's operations that the device does not have. Returns true if it has none.
     pub fn forget(&mut self, slice: SliceNumber) -> bool {
         let Some(slice) = self.slices.get_mut(slice.0) else {
             return true;

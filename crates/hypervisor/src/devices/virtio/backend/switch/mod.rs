@@ -152,7 +152,7 @@ impl Switch {
             // A guest sends as itself alone.
             Some(own) if own != source => return 0,
             Some(_) => {}
-            // What a port has sent comes back from outside.
+            // The frame was sent by a port, and comes back from outside.
             None if source.is_group() || self.port_of(source).is_some() => return 0,
             None => {}
         }
@@ -184,8 +184,8 @@ impl Switch {
         self.memory.skip(before).take(SLOT)
     }
 
-    /// Passes a frame on: its first bytes are `head`, it has `length` in all, and what follows the first is put where `copy` is told to. The
-    /// places for that are `shift` bytes behind a multiple of 8, fewer than 8, which lets whole doublewords be copied.
+    /// Passes a frame on: its first bytes are `head`, it has `length` in all, and `copy` puts the rest into the slots. The
+    /// places for the rest are `shift` bytes behind a multiple of 8, fewer than 8, so that whole doublewords can be copied.
     pub fn pass(
         &self,
         from: Member,
@@ -241,7 +241,7 @@ impl Switch {
         places
     }
 
-    /// The places are filled.
+    /// Commits the filled places.
     fn commit(&self, places: &Places, parcel: Parcel, host: TheHost<'_>) -> Passed {
         let mut passed = Passed::default();
         let mut frames = self.frames.lock();
@@ -269,14 +269,14 @@ impl Switch {
         passed
     }
 
-    /// A port takes frames from now on.
+    /// Lets a port take frames from now on.
     pub fn open(&self, port: Member) {
         if let Some(inbox) = self.frames.lock().inboxes.get_mut(port.index()) {
             inbox.open();
         }
     }
 
-    /// A port takes no more frames, and those that wait for it are dropped.
+    /// Lets a port take no more frames, and drops those that wait for it.
     pub fn close(&self, port: Member) {
         if let Some(inbox) = self.frames.lock().inboxes.get_mut(port.index()) {
             inbox.close();
@@ -304,5 +304,5 @@ impl Switch {
     }
 }
 
-// What a head is written with in front of it fits in front of a slot's body.
+// A head and the bytes before it fit in front of a slot's body.
 const _: () = assert!(frame::BODY >= (HEAD + HEADER) as u64);
