@@ -36,12 +36,12 @@ impl PageStore for PagesOf {
     fn with_tables_mut<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
         // No guest's memory is touched before the system is installed.
         if system().is_none() {
-            // SAFETY: as for `look`.
+            // SAFETY: as for `with_tables`.
             return with(&mut unsafe { PhysicalTables::standing() });
         }
         let memory = harts::current().memory();
         let mut frames = *self;
-        // SAFETY: as for `look`.
+        // SAFETY: as for `with_tables`.
         with(&mut unsafe { PhysicalTables::growing(&mut frames, memory) })
     }
 
