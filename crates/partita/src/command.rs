@@ -102,10 +102,15 @@ enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "rootfs")]
         packages: Option<PathBuf>,
     },
-    /// Repeats a paper's tables and judges what came out
-    Paper(paper::PaperArguments),
-    /// Shows all claims of the papers beside what our results have for them, and makes what is missing
-    Papers(results::PapersArguments),
+    /// Repeats a paper's tables and judges what came out; with --all shows all claims of all papers
+    Paper(Box<paper::PaperArguments>),
+    /// Former word for `paper --all`
+    #[command(hide = true)]
+    Papers {
+        /// Words that followed it
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
     /// Lists what can be written in a system file and said at the operator's prompt and to the exerciser
     Reference {
         /// Writes the JSON schema of system files instead, for editors
@@ -161,8 +166,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
             packages,
         } => images::execute(again, all, rootfs.as_deref(), size, packages.as_deref()),
         Command::Claims(arguments) => claims::execute(&arguments),
+        Command::Paper(arguments) if arguments.all => results::papers(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
-        Command::Papers(arguments) => results::papers(&arguments),
+        Command::Papers { .. } => Err(Failure::Laboratory(String::from(
+            "the command papers is called `paper --all` now",
+        ))),
         Command::Reference { schema } => reference::execute(schema),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Results(arguments) => results::execute(&arguments),

@@ -246,7 +246,7 @@ fn a_comparison_that_makes_no_sense_is_refused_before_anything_runs() {
             &["--vary", "spin=wapd", "--vary", "spin=wopd"],
             "varied twice",
         ),
-        (&["--measure", "ettr"], "did you mean etr?"),
+        (&["--measure", "ettr"], "did you mean throughput?"),
     ];
     for (options, expected) in cases {
         let mut arguments = vec!["compare", "system.toml", "--hypervisor", "hypervisor"];
@@ -355,4 +355,31 @@ fn a_system_that_wants_a_terminal_says_so_where_there_is_none() {
         err.contains("wants a terminal for the console of one"),
         "{err}"
     );
+}
+
+#[test]
+fn former_words_for_papers_are_refused() {
+    let folder = folder();
+    for (arguments, told) in [
+        (&["papers"][..], "`paper --all`"),
+        (&["papers", "--run", "--quick"], "`paper --all`"),
+        (&["paper", "spins"], "spins is called 000 now"),
+        (&["paper", "tlb-reuse", "--quick"], "tlb-reuse is called 003 now"),
+    ] {
+        let (code, _, err) = partita(folder.path(), arguments);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(told), "{err}");
+    }
+    // Without a paper or --all, and with both.
+    for arguments in [&["paper"][..], &["paper", "000", "--all"]] {
+        assert_eq!(partita(folder.path(), arguments).0, Some(2));
+    }
+}
+
+#[test]
+fn former_measures_are_refused_with_present_names() {
+    let folder = folder();
+    let (code, _, err) = partita(folder.path(), &["explain", "etr"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("etr is called throughput now"), "{err}");
 }

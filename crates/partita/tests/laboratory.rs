@@ -348,7 +348,7 @@ fn shards_of_varied_runs_make_one_table_and_repeat() {
             "mainframe-1994",
             "--steady",
             "--measure",
-            "etr",
+            "throughput",
         ]);
         command.arg("--nuisance=boot-offset,slice-phase,link-order");
         let output = succeed(command.args(options));
@@ -372,7 +372,7 @@ fn shards_of_varied_runs_make_one_table_and_repeat() {
     // Nothing was left to be run.
     assert_eq!(runs(&all), 4);
     for told in [
-        "variance of etr",
+        "variance of throughput",
         "boot-offset",
         "slice-phase",
         "link-order",
@@ -385,7 +385,7 @@ fn shards_of_varied_runs_make_one_table_and_repeat() {
     assert_eq!(shares.len(), 3);
     // Each level is a run of its own, and every one comes out again.
     let etr = |run: &Value| {
-        run["outcome"]["finished"]["figures"]["etr"]
+        run["outcome"]["finished"]["figures"]["throughput"]
             .as_f64()
             .unwrap()
     };
@@ -484,7 +484,7 @@ fn guests_that_never_leave_are_in_the_window() {
     let busy = report["measures"]["busy"].as_f64().unwrap();
     assert!((1.0..50.0).contains(&busy), "{busy}");
     // It does natively what it does here, and is as busy: neither run has its boot in the window.
-    for relative in ["er", "cr"] {
+    for relative in ["elapsed-time-expansion", "cpu-time-expansion"] {
         let more = report["against-native"][relative].as_f64().unwrap();
         assert!(more.abs() < 5.0, "{relative} {more}");
     }

@@ -251,7 +251,7 @@ fn few_exits_are_of_waits_that_were_read(ours: &[serde_json::Value]) {
     // waits at ticket locks that ended without an exit.
     let contended = ours
         .iter()
-        .map(|measures| number(measures, "exits-per-contended"));
+        .map(|measures| number(measures, "exits-per-contended-acquisition"));
     let mean = contended.sum::<f64>() / ours.len() as f64;
     println!("{mean:.4} exits for each contended acquisition");
     assert!(mean <= 1.0, "{mean}");
@@ -262,7 +262,7 @@ fn few_exits_are_of_waits_that_were_read(ours: &[serde_json::Value]) {
 
 /// What holds in each start phase: at most three exits for one wait, tickets recovered at locks, and a class for each exit.
 fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
-    assert!(number(ours, "exits-per-wait-most") <= 3.0, "{ours}");
+    assert!(number(ours, "max-exits-per-wait") <= 3.0, "{ours}");
     // Exits at locks were of waits whose ticket the hypervisor recovered.
     let at_locks: f64 = ["holder-off", "next-off", "runs", "holder-unknown"]
         .iter()

@@ -22,7 +22,7 @@ pub const PROGRAM: &str = "EFI/BOOT/BOOTRISCV64.EFI";
 /// Documentation/arch/riscv/boot-image-header.rst).
 const MARK: (usize, &[u8]) = (56, b"RSC\x05");
 /// More than the hypervisor takes.
-const MOST: u64 = 64 << 20;
+const MAX_START: u64 = 64 << 20;
 
 /// Why an ELF file is no hypervisor.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub fn kernel_image(elf: &[u8]) -> Result<Vec<u8>, KernelError> {
             continue;
         }
         let start = segment.p_paddr(endian).checked_sub(ADDRESS);
-        let start = start.filter(|start| *start < MOST);
+        let start = start.filter(|start| *start < MAX_START);
         let start = start.ok_or(KernelError::Foreign("it is linked for another address"))?;
         let start = usize::try_from(start).unwrap_or_default();
         let end = start + data.len();

@@ -5,7 +5,7 @@
 use crate::checkpoint::{Boot, CheckpointFailure};
 use crate::entitlement::{Demand, Entitled, Had};
 use crate::headless::Limits;
-use crate::measures::Figures;
+use crate::measures::{Figures, Measure};
 use crate::run::Outcome;
 use crate::window::{Window, begin, boot_and};
 use abi::system::Allocation;
@@ -17,7 +17,7 @@ const SHORT: u64 = 20;
 const SHORTS_IN_A_LONG: usize = 10;
 
 /// Runs a system whose VMs work for the time of `window`, and measures what part of what it was due each had that could use a hart all the
-/// time: `least-of-share-20ms` and `least-of-share-200ms` in per cent.
+/// time: `min-share-20ms` and `min-share-200ms` in per cent.
 ///
 /// # Errors
 /// [`CheckpointFailure`].
@@ -94,14 +94,14 @@ fn figures(windows: &[Vec<Had>]) -> Figures {
         });
         parts.min_by(f64::total_cmp)
     };
-    let names = [
-        ("least-of-share-20ms", 1),
-        ("least-of-share-200ms", SHORTS_IN_A_LONG),
-    ];
-    let known = names
-        .into_iter()
-        .filter_map(|(name, length)| Some((String::from(name), least(length)? * 100.0)));
-    known.collect()
+    let mut figures = Figures::new();
+    for (measure, length) in [
+        (Measure::MinShare20, 1),
+        (Measure::MinShare200, SHORTS_IN_A_LONG),
+    ] {
+        figures.put(measure, least(length).map(|part| part * 100.0));
+    }
+    figures
 }
 
 #[cfg(test)]
@@ -121,10 +121,10 @@ mod tests {
         let mut windows = vec![vec![had(50.0, 50.0, 0.0), had(1.0, 50.0, 1.0)]; 10];
         windows[3] = vec![had(20.0, 50.0, 0.0), had(80.0, 50.0, 1.0)];
         let all = figures(&windows);
-        assert!((all["least-of-share-20ms"] - 40.0).abs() < 1e-9);
-        assert!((all["least-of-share-200ms"] - 94.0).abs() < 1e-9);
+        assert!((all.get(Measure::MinShare20).unwrap() - 40.0).abs() < 1e-9);
+        assert!((all.get(Measure::MinShare200).unwrap() - 94.0).abs() < 1e-9);
         windows.pop();
         let all = figures(&windows);
-        assert!(!all.contains_key("least-of-share-200ms"), "too short");
+        assert_eq!(all.get(Measure::MinShare200), None, "too short");
     }
 }

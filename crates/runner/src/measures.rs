@@ -1,63 +1,98 @@
 //! The papers' measures, each with its definition, computed from what a run reported.
 //!
-//! Every measure has one place: its row in [`MEASURES`] and its value in [`fn@compute`].
+//! Every measure has one place: its row in `table.rs` and its value in [`fn@compute`].
 
 mod compute;
 mod costs;
-mod definitions;
 mod explain;
+mod figures;
 mod inputs;
 mod measure;
+mod pause_loops;
+mod renamed;
+mod table;
 #[cfg(test)]
 mod tests;
 
-pub use compute::{HELD, WITHIN, compute, relative};
-use costs::COSTS;
-use definitions::GENERAL;
-pub use explain::{explain, show};
+pub use compute::{compute, relative};
+pub use explain::{explain, known, show};
+pub use figures::{FigureName, Figures};
 pub use inputs::Inputs;
-pub use measure::{Better, Measure};
+pub use measure::Better;
+pub use pause_loops::{CYCLE_LIMITS, EXIT_LIMITS};
+pub use table::Measure;
 
-use std::collections::BTreeMap;
+impl Measure {
+    /// Measures that tables show unless others are asked for.
+    pub const USUAL: [Self; 8] = [
+        Self::Throughput,
+        Self::CompletionsPerBusySecond,
+        Self::GuestUtilisation,
+        Self::SchedulingOverhead,
+        Self::SimulationOverhead,
+        Self::SpinExitsPerBusySecond,
+        Self::ResponseP50,
+        Self::ResponseP99,
+    ];
 
-/// Figures by the names of their measures. Sorted, so that they are printed alike every time.
-pub type Figures = BTreeMap<String, f64>;
+    /// Measures that compare a run with the native one of the same work ([`relative`]).
+    pub const RELATIVE: [Self; 4] = [
+        Self::RelativeThroughput,
+        Self::ElapsedTimeExpansion,
+        Self::CpuTimeExpansion,
+        Self::EventSlowdown,
+    ];
 
-/// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; GENERAL.len() + COSTS.len()] = {
-    let mut all = [GENERAL[0]; GENERAL.len() + COSTS.len()];
-    let mut index = 0;
-    while index < all.len() {
-        all[index] = match index.checked_sub(GENERAL.len()) {
-            Some(index) => COSTS[index],
-            None => GENERAL[index],
+    /// The measure of this name, or the family that the name belongs to.
+    pub fn find(name: &str) -> Option<Self> {
+        let own = |measure: &&Self| match measure.is_family() {
+            true => name.len() > measure.name().len() && name.starts_with(measure.name()),
+            false => measure.name() == name,
         };
-        index += 1;
+        Self::ALL.iter().find(own).copied()
     }
-    all
-};
 
-/// The measures that tables show unless others are asked for.
-pub const USUAL: [&str; 8] = [
-    "etr",
-    "itr",
-    "guest-utilisation",
-    "scheduling-overhead",
-    "simulation-overhead",
-    "calls-per-busy-second",
-    "response-p50",
-    "response-p99",
-];
+    /// Returns whether tables show a figure of this name unless others are asked for.
+    pub fn is_usual(name: &str) -> bool {
+        Self::USUAL.iter().any(|measure| measure.name() == name)
+    }
 
-/// The measure of this name, or the family that it belongs to.
-pub fn find(name: &str) -> Option<&'static Measure> {
-    let family = |measure: &&Measure| {
-        measure.name.ends_with('.')
-            && name.len() > measure.name.len()
-            && name.starts_with(measure.name)
-    };
-    MEASURES
-        .iter()
-        .find(|measure| measure.name == name && !name.ends_with('.'))
-        .or_else(|| MEASURES.iter().find(family))
+    fn row(self) -> &'static measure::Row {
+        &Self::ROWS[self as usize]
+    }
+
+    /// Name in options, reports and tables. The name of a family ends in `.`; a member's name follows the dot.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Unit, empty for pure numbers.
+    pub fn unit(self) -> &'static str {
+        self.row().unit
+    }
+
+    /// Unit of the figure of this name, empty for pure numbers and for names without a measure.
+    pub fn unit_of(name: &str) -> &'static str {
+        Self::find(name).map_or("", Self::unit)
+    }
+
+    /// Direction in which the measure is better.
+    pub fn better(self) -> Better {
+        self.row().better
+    }
+
+    /// Meaning in one line.
+    pub fn line(self) -> &'static str {
+        self.row().line
+    }
+
+    /// Computation, and the section of the paper that defines the measure.
+    pub fn definition(self) -> &'static str {
+        self.row().definition.trim_start()
+    }
+
+    /// Returns whether the measure is a family with a figure for each member.
+    pub fn is_family(self) -> bool {
+        self.name().ends_with('.')
+    }
 }

@@ -34,7 +34,7 @@ impl GuestInterrupts {
 }
 
 /// Exits of one cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Exits {
     /// How many.
     pub count: u64,
@@ -177,6 +177,20 @@ pub struct Report {
     pub harts: Vec<HartReport>,
     /// KiB of memory that the hypervisor has for itself, as its first line says, if that was seen.
     pub own_memory: Option<u64>,
+}
+
+impl Report {
+    /// Exits of all VMs on all harts, by cause.
+    pub fn exits_by_cause(&self) -> BTreeMap<&'static str, Exits> {
+        let mut causes: BTreeMap<&str, Exits> = BTreeMap::new();
+        let work = self.vms.iter().flat_map(|vm| &vm.work);
+        for (cause, exits) in work.flat_map(|work| &work.exits) {
+            let total = causes.entry(cause).or_default();
+            total.count += exits.count;
+            total.cycles += exits.cycles;
+        }
+        causes
+    }
 }
 
 /// How many KiB of memory the hypervisor has for itself, by its line `[partita] … N KiB of memory used, …`.

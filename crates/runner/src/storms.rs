@@ -7,5 +7,5 @@
 mod count;
 mod watch;
 
-pub use count::{Class, Held, Storms, TOGETHER};
+pub use count::{Held, PauseExitClass, Storms, TOGETHER};
 pub use watch::{Runs, Watcher};

@@ -1,13 +1,13 @@
-//! A run in five lines: what a reader wants to know before any table.
+//! Summary of a run in five lines.
 
-use crate::measures::Figures;
+use crate::measures::{Figures, Measure};
 use crate::report::{Report, VmReport};
 use crate::table::number;
 
 /// The five lines. `failures` are what went wrong.
 pub fn summary(report: &Report, figures: &Figures, failures: &[String]) -> String {
-    let value = |name: &str| figures.get(name).copied();
-    let or_dash = |name: &str| value(name).map_or_else(|| String::from("-"), number);
+    let value = |measure| figures.get(measure);
+    let or_dash = |measure| value(measure).map_or_else(|| String::from("-"), number);
     let harts = match report.harts.len() {
         1 => String::from("1 hart"),
         count => format!("{count} harts"),
@@ -25,22 +25,23 @@ pub fn summary(report: &Report, figures: &Figures, failures: &[String]) -> Strin
         [] => String::new(),
         others => format!("; {} did not", names(others)),
     };
-    let hypervisor = value("scheduling-overhead").zip(value("simulation-overhead"));
+    let hypervisor = value(Measure::SchedulingOverhead).zip(value(Measure::SimulationOverhead));
     let hypervisor =
         hypervisor.map_or_else(|| String::from("-"), |(one, other)| number(one + other));
-    let work = match (value("ends"), value("etr")) {
-        (Some(ends), Some(rate)) => {
-            let response = value("response-p50");
+    let work = match (value(Measure::Completions), value(Measure::Throughput)) {
+        (Some(completions), Some(rate)) => {
+            let response = value(Measure::ResponseP50);
             let response = response.map_or_else(String::new, |time| {
                 format!(", half of them within {} ms", number(time))
             });
-            format!("{ends} ends, {} a second{response}", number(rate))
+            format!(
+                "{completions} completions, {} a second{response}",
+                number(rate)
+            )
         }
         _ => String::from("nothing that the guests count"),
     };
-    let exits = figures
-        .iter()
-        .filter_map(|(name, value)| Some((name.strip_prefix("exits-per-second.")?, *value)));
+    let exits = figures.members(Measure::CauseExitsPerSecond);
     let most = exits.max_by(|a, b| a.1.total_cmp(&b.1));
     let most = most.map_or_else(String::new, |(cause, rate)| {
         format!(", most of them {cause} ({})", number(rate))
@@ -62,25 +63,25 @@ pub fn summary(report: &Report, figures: &Figures, failures: &[String]) -> Strin
          wrong:  {wrong}\n",
         names(&orderly),
         report.seconds,
-        or_dash("guest-utilisation"),
-        or_dash("idle"),
-        or_dash("exits-per-second"),
+        or_dash(Measure::GuestUtilisation),
+        or_dash(Measure::Idle),
+        or_dash(Measure::ExitsPerSecond),
     )
 }
 
-/// How the table's times of guests and the measures go together, where guests waited with harts that nobody else
+/// Relation of the table's times of guests to the measures, where guests waited with harts that no other vCPU
 /// wanted: the table says whose a hart was, the measures what was done with it.
 pub fn waits(report: &Report, figures: &Figures) -> Option<String> {
     let whole: u64 = report.harts.iter().map(|hart| hart.elapsed).sum();
     let work = report.vms.iter().flat_map(|vm| &vm.work);
     let held: u64 = work.map(|work| work.guest).sum();
-    let busy = figures.get("guest-utilisation").copied()?;
+    let busy = figures.get(Measure::GuestUtilisation)?;
     let held = held as f64 * 100.0 / whole.max(1) as f64;
     let waited = held - busy;
     (waited >= 0.005).then(|| {
         format!(
             "Guests had the harts for {held:.2} % of the harts' time (guest, above). For {waited:.2} % they waited in \
-             WFI or WRS with a hart that nobody else wanted: guest-utilisation, {busy:.2} %, is without these waits, \
+             WFI or WRS with a hart that no other vCPU wanted: guest-utilisation, {busy:.2} %, is without these waits, \
              and idle, below, is with them."
         )
     })

@@ -9,10 +9,10 @@ const EXERCISER: &str = "exerciser: work ";
 /// Beginning of a line of a Debian guest's first process (guests/init).
 const DEBIAN: &str = "partita-guest ";
 /// Most jobs of a VM that are followed at a time, and most whose times are kept: a guest may write what it likes.
-const MOST_OPEN: usize = 1 << 16;
-const MOST_KEPT: usize = 1 << 20;
+const MAX_OPEN: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 20;
 /// So many jobs of a VM, the first ones, may have names.
-const MOST_NAMED: usize = 64;
+const MAX_NAMED: usize = 64;
 
 /// Figures of one VM's workload. Figures that it did not report are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -114,12 +114,12 @@ impl Guests {
         }
         let jobs = self.jobs.entry(String::from(vm)).or_default();
         match (what, number) {
-            ("begin", Some(number)) if jobs.open.len() < MOST_OPEN => {
+            ("begin", Some(number)) if jobs.open.len() < MAX_OPEN => {
                 jobs.open.insert(number, at);
             }
             ("job" | "next", Some(number)) => {
                 let begun = match what {
-                    "next" if jobs.open.len() < MOST_OPEN => jobs.open.insert(number, at),
+                    "next" if jobs.open.len() < MAX_OPEN => jobs.open.insert(number, at),
                     _ => jobs.open.remove(&number),
                 };
                 if ok {
@@ -127,9 +127,9 @@ impl Guests {
                     jobs.last = at;
                     let took = begun.map(|begun| at.saturating_sub(begun).as_nanos());
                     let took = took.and_then(|took| u64::try_from(took).ok());
-                    let room = jobs.took.len() < MOST_KEPT;
+                    let room = jobs.took.len() < MAX_KEPT;
                     jobs.took.extend(took.filter(|_| room));
-                    let name = name.filter(|_| jobs.took.len() <= MOST_NAMED);
+                    let name = name.filter(|_| jobs.took.len() <= MAX_NAMED);
                     if let (Some(name), Some(took)) = (name, took) {
                         self.set(vm, &format!("job-ns.{name}"), took as f64);
                     }

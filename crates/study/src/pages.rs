@@ -8,7 +8,7 @@ use crate::laboratory::Entry;
 use crate::nuisance::Variance;
 use crate::provenance::made_by;
 use crate::random::Regret;
-use runner::measures::{self, Measure};
+use runner::measures::Measure;
 
 /// A comparison as a page: what made it, a picture and a table for each measure.
 pub fn comparison(
@@ -20,18 +20,19 @@ pub fn comparison(
 ) -> String {
     let mut page = Page::new(title);
     let named = |name: &&str| match wanted {
-        [] => measures::USUAL.contains(name),
+        [] => Measure::is_usual(name),
         wanted => wanted.iter().any(|one| one == name),
     };
     let names: Vec<&str> = comparison.measures().into_iter().filter(named).collect();
     page.paragraph(&comparison.legend(&names));
     for name in names {
         page.heading(name);
-        if let Some(Measure { line, unit, .. }) = measures::find(name) {
-            page.paragraph(&format!(
-                "{line} ({})",
-                if unit.is_empty() { "a number" } else { unit }
-            ));
+        if let Some(measure) = Measure::find(name) {
+            let unit = match measure.unit() {
+                "" => "a number",
+                unit => unit,
+            };
+            page.paragraph(&format!("{} ({unit})", measure.line()));
         }
         if let Some(verdict) = comparison.verdict(name) {
             page.paragraph(&verdict);
@@ -70,21 +71,21 @@ pub fn regret(regret: &Regret, entries: &[Entry]) -> String {
 }
 
 fn line_of(name: &str) -> &'static str {
-    measures::find(name).map_or("", |measure| measure.line)
+    Measure::find(name).map_or("", Measure::line)
 }
 
 /// For each combination where the time of the harts went.
 fn shares_of(comparison: &Comparison) -> Vec<(String, Vec<f64>)> {
-    let names = [
-        "guest-utilisation",
-        "scheduling-overhead",
-        "simulation-overhead",
-        "idle",
+    let measures = [
+        Measure::GuestUtilisation,
+        Measure::SchedulingOverhead,
+        Measure::SimulationOverhead,
+        Measure::Idle,
     ];
     let rows = comparison.rows.iter().enumerate();
     rows.filter_map(|(index, row)| {
-        let parts = names.iter().map(|name| {
-            let cell = comparison.cell(index, name)?;
+        let parts = measures.iter().map(|measure| {
+            let cell = comparison.cell(index, measure.name())?;
             Some(cell.value.median)
         });
         Some((row.combination.label(), parts.collect::<Option<Vec<_>>>()?))

@@ -5,7 +5,7 @@ use crate::drawing::{self, Band, Line, Page};
 use crate::laboratory::Entry;
 use crate::laboratory::verdict::{Answer, Evidence, correction, decide, refusal};
 use abi::keys::{self, Takes};
-use runner::measures;
+use runner::measures::Measure;
 use runner::table::Table;
 use serde::Serialize;
 use system::{Bytes, Duration};
@@ -294,7 +294,7 @@ impl Sweep {
                 word: format!("{} turns over", turn.combination),
             });
             let bands: Vec<Band> = bands.collect();
-            let unit = measures::find(measure).map_or("", |measure| measure.unit);
+            let unit = Measure::unit_of(measure);
             let up = format!("{measure} {unit}");
             let picture = drawing::lines(&self.lines(measure), &self.key, up.trim(), &bands);
             page.figure(&picture, measure);
@@ -359,7 +359,7 @@ mod tests {
                     point,
                     made_by: MadeBy::default(),
                     outcome: Outcome::Finished {
-                        figures: Figures::from([(String::from("etr"), etr)]),
+                        figures: Figures::from([(Measure::Throughput, etr)]),
                         report: serde_json::Value::Null,
                     },
                 });
@@ -372,7 +372,7 @@ mod tests {
     fn where_a_conclusion_turns_over_is_found() {
         // Forecast at 1 and 2, open at 3, behind at 4.
         let turning = sweep(|value| 1.3 - value * 0.1);
-        let turns = turning.turns("etr");
+        let turns = turning.turns("throughput");
         assert_eq!(turns.len(), 1);
         assert_eq!(
             (turns[0].from, turns[0].to, turns[0].rises),
@@ -380,20 +380,23 @@ mod tests {
         );
         assert!(
             turning
-                .conclusion("etr")
+                .conclusion("throughput")
                 .contains("between profile.costs.trap = 2 and 4")
         );
-        let page = turning.page("t", &["etr"], &[]);
+        let page = turning.page("t", &["throughput"], &[]);
         assert!(page.contains("turns over") && page.contains("polyline"));
         // Each conclusion is a paragraph of its own.
-        let conclusions = turning.conclusion("etr").lines().count();
-        assert!(page.matches("<p>etr: ").count() == conclusions, "{page}");
+        let conclusions = turning.conclusion("throughput").lines().count();
+        assert!(
+            page.matches("<p>throughput: ").count() == conclusions,
+            "{page}"
+        );
 
         let steady = sweep(|_| 1.5);
-        assert!(steady.turns("etr").is_empty());
+        assert!(steady.turns("throughput").is_empty());
         assert!(
             steady
-                .conclusion("etr")
+                .conclusion("throughput")
                 .contains("no conclusion turns over")
         );
     }
@@ -407,13 +410,13 @@ mod tests {
                 row.failures = (0..8).map(|seed| (seed, String::from("lost"))).collect();
             }
         }
-        let said = lost.conclusion("etr");
+        let said = lost.conclusion("throughput");
         assert!(said.contains("no conclusion can be drawn"), "{said}");
         assert!(!said.contains("turns over"), "{said}");
-        assert!(lost.legend(&["etr"]).contains("No run finished"));
+        assert!(lost.legend(&["throughput"]).contains("No run finished"));
 
         let mut one = sweep(|value| if value < 3.0 { 1.5 } else { 0.5 });
-        assert_eq!(one.turns("etr").len(), 1);
+        assert_eq!(one.turns("throughput").len(), 1);
         for (_, comparison) in &mut one.steps {
             comparison.seeds = 1;
             for cell in comparison.rows.iter_mut().flat_map(|row| &mut row.cells) {
@@ -422,8 +425,8 @@ mod tests {
                 cell.ratio = cell.ratio.map(|ratio| Summary { count: 1, ..ratio });
             }
         }
-        assert!(one.turns("etr").is_empty());
-        let said = one.conclusion("etr");
+        assert!(one.turns("throughput").is_empty());
+        let said = one.conclusion("throughput");
         assert!(
             said.contains("refused: 1 phase cannot tell; 8 are needed"),
             "{said}"
@@ -457,7 +460,7 @@ mod tests {
 
     #[test]
     fn each_value_has_its_line() {
-        let table = sweep(|_| 2.0).table("etr").to_string();
+        let table = sweep(|_| 2.0).table("throughput").to_string();
         assert_eq!(table.lines().count(), 5, "{table}");
         assert!(table.lines().nth(1).unwrap().contains("2.0000"), "{table}");
     }

@@ -1,4 +1,5 @@
-//! The native run beside `partita run`: the same work without the hypervisor, for er, cr and native-etr.
+//! The native run beside `partita run`: the same work without the hypervisor, for
+//! relative-throughput, elapsed-time-expansion and cpu-time-expansion.
 
 use super::failure::Failure;
 use super::input::Computer;
@@ -59,14 +60,14 @@ impl Beside {
             self.stop.store(true, Ordering::Relaxed);
         } else if !self.thread.is_finished() {
             eprintln!(
-                "partita: waiting for the same work without the hypervisor, for er, cr and native-etr"
+                "partita: waiting for the same work without the hypervisor, for relative-throughput, elapsed-time-expansion and cpu-time-expansion"
             );
         }
         match self.thread.join() {
             Ok(Ok(figures)) => figures,
             Ok(Err(why)) => {
                 eprintln!(
-                    "partita: there is no er, cr and native-etr, because the native run failed: {why}"
+                    "partita: there is no relative-throughput, elapsed-time-expansion and cpu-time-expansion, because the native run failed: {why}"
                 );
                 None
             }

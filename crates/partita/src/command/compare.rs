@@ -9,7 +9,7 @@ use super::input::SystemArguments;
 use super::laboratory::Laboratory;
 use super::output::{self, write_json};
 use super::random;
-use runner::measures;
+use runner::measures::{self, Measure};
 use std::io::Write;
 use study::compare::{Comparison, Grid};
 use study::nuisance::{self, Variance, design};
@@ -101,7 +101,7 @@ fn show(comparison: &Comparison, variances: &[Variance], wanted: &[String]) {
         let usual = comparison.measures();
         usual
             .into_iter()
-            .filter(|name| measures::USUAL.contains(name))
+            .filter(|name| Measure::is_usual(name))
             .collect()
     } else {
         wanted.iter().map(String::as_str).collect()

@@ -1,7 +1,7 @@
 //! `partita explain`.
 
 use super::failure::Failure;
-use runner::measures;
+use runner::measures::{self, Measure};
 use runner::table::Table;
 use std::io::Write;
 
@@ -10,8 +10,8 @@ pub(super) fn execute(name: Option<&str>) -> Result<(), Failure> {
         Some(name) => measures::explain(name).map_err(Failure::Measure)? + "\n",
         None => {
             let mut table = Table::new(["measure", "unit", ""]);
-            for measure in &measures::MEASURES {
-                table.row([measure.name, measure.unit, measure.line]);
+            for measure in Measure::ALL {
+                table.row([measure.name(), measure.unit(), measure.line()]);
             }
             table.to_string()
         }

@@ -5,6 +5,9 @@ use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::output::{self, write_json};
 use super::trace;
 use clap::ValueEnum;
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use runner::measures::Measure;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
 use study::laboratory::{Computer, Entry, Forecast};
@@ -13,10 +16,23 @@ use study::paper::{
 };
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  partita paper --all                                what is known, from the results that are kept\n  \
+    partita paper --all --run --quick --report p.html  runs what is missing in its short form, and draws it\n  \
+    partita paper --all --run --full --shard 2/8 --results part-2.jsonl\n                                                     \
+    an eighth of the full runs, for `partita results merge`"
+)]
 pub(super) struct PaperArguments {
-    /// The paper
-    #[arg(value_enum)]
-    pub(super) paper: Paper,
+    /// The paper, by its number
+    #[arg(value_parser = PaperNumber, required_unless_present = "all")]
+    paper: Option<Paper>,
+    /// Shows all claims of all papers beside what the kept results have for them
+    #[arg(long, conflicts_with_all = ["paper", "table", "cases", "methods", "seeds", "tidy", "experiments", "register"])]
+    pub(super) all: bool,
+    /// With --all: runs what is missing of the papers' results first, as `partita results refresh` does: broken off, it goes on where
+    /// it was
+    #[arg(long, requires = "all")]
+    pub(super) run: bool,
     /// One of its tables; without it, all
     #[arg(long, value_name = "NUMBER")]
     pub(super) table: Option<u32>,
@@ -26,9 +42,12 @@ pub(super) struct PaperArguments {
     /// Some of the cases' methods, such as directed,reservation,kvm; without it, all
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     methods: Vec<String>,
-    /// Shorter runs, fewer of them
-    #[arg(long)]
+    /// Shorter runs, fewer of them; with --all --run, each result is made as it was made before without this and --full
+    #[arg(long, conflicts_with = "full")]
     pub(super) quick: bool,
+    /// With --all --run: the full runs
+    #[arg(long, requires = "run")]
+    pub(super) full: bool,
     /// Registers the paper's files as they are in the last commit, and runs nothing: what is run and what is predicted is fixed from
     /// here on, and every report says what has changed since
     #[arg(long, conflicts_with_all = ["table", "cases", "methods", "quick", "seeds", "json", "tidy", "report"])]
@@ -41,14 +60,14 @@ pub(super) struct PaperArguments {
     experiments: Option<PathBuf>,
     /// Writes the judgement as JSON
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
     /// Writes every figure of every run as a line of its own: comma-separated values, or Parquet where the file's name ends in .parquet;
     /// may be given many times
     #[arg(long, value_name = "FILE")]
     tidy: Vec<PathBuf>,
     /// Writes the judgement as a page: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    pub(super) report: Option<PathBuf>,
     #[command(flatten)]
     pub(super) laboratory: LaboratoryArguments,
 }
@@ -56,27 +75,69 @@ pub(super) struct PaperArguments {
 /// Papers whose tables are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Paper {
-    /// Paper 000: WOPD, WAPD, RSLP
-    Spins,
-    /// Paper 001: fast I/O simulation against general
-    FastIo,
-    /// Paper 002: self-wait against host interrupts
-    SelfWait,
-    /// Paper 003: cached translations that follow a vCPU
-    TlbReuse,
-    /// Paper 004: storms of pause-loop exits
-    PauseLoops,
+    /// WOPD, WAPD and RSLP at spins
+    #[value(name = "000")]
+    Paper000,
+    /// Fast I/O simulation against general
+    #[value(name = "001")]
+    Paper001,
+    /// Self-wait against host interrupts
+    #[value(name = "002")]
+    Paper002,
+    /// TLB entries that follow a vCPU
+    #[value(name = "003")]
+    Paper003,
+    /// Storms of pause-loop exits
+    #[value(name = "004")]
+    Paper004,
 }
 
 impl Paper {
     pub(super) fn folder(self) -> &'static str {
         match self {
-            Self::Spins => "paper-000",
-            Self::FastIo => "paper-001",
-            Self::SelfWait => "paper-002",
-            Self::TlbReuse => "paper-003",
-            Self::PauseLoops => "paper-004",
+            Self::Paper000 => "paper-000",
+            Self::Paper001 => "paper-001",
+            Self::Paper002 => "paper-002",
+            Self::Paper003 => "paper-003",
+            Self::Paper004 => "paper-004",
         }
+    }
+}
+
+/// Former names of papers, and their numbers.
+const FORMER_NAMES: [(&str, &str); 5] = [
+    ("spins", "000"),
+    ("fast-io", "001"),
+    ("self-wait", "002"),
+    ("tlb-reuse", "003"),
+    ("pause-loops", "004"),
+];
+
+/// Parser of a paper's number. A former name is refused with the number.
+#[derive(Debug, Clone, Copy)]
+struct PaperNumber;
+
+impl TypedValueParser for PaperNumber {
+    type Value = Paper;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Paper, clap::Error> {
+        let former = FORMER_NAMES.iter().find(|(name, _)| value == *name);
+        if let Some((name, number)) = former {
+            let message = format!("the paper {name} is called {number} now\n");
+            let error = clap::Error::raw(clap::error::ErrorKind::InvalidValue, message);
+            return Err(error.with_cmd(command));
+        }
+        EnumValueParser::<Paper>::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let all = Paper::value_variants().iter();
+        Some(Box::new(all.filter_map(ValueEnum::to_possible_value)))
     }
 }
 
@@ -91,15 +152,17 @@ pub(super) struct Repeated {
 }
 
 impl PaperArguments {
-    /// A paper as results show it.
+    /// Arguments of a paper's result.
     pub(super) fn of(
-        paper: Paper,
         quick: bool,
         seeds: Option<u32>,
         laboratory: &LaboratoryArguments,
     ) -> Self {
         Self {
-            paper,
+            paper: None,
+            all: false,
+            run: false,
+            full: false,
             table: None,
             cases: Vec::new(),
             methods: Vec::new(),
@@ -119,14 +182,14 @@ impl PaperArguments {
         experiments.unwrap_or_else(super::laboratory::experiments)
     }
 
-    /// The paper and its runs.
-    fn plan(&self) -> Result<(Published, Plan), Failure> {
-        self.plan_as(self.quick)
+    /// The paper's published figures, and its runs.
+    fn plan(&self, paper: Paper) -> Result<(Published, Plan), Failure> {
+        self.plan_as(paper, self.quick)
     }
 
-    /// The same in short runs or in full ones.
-    fn plan_as(&self, quick: bool) -> Result<(Published, Plan), Failure> {
-        let folder = self.experiments().join(self.paper.folder());
+    /// The paper's published figures, and its runs in the short or in the full form.
+    fn plan_as(&self, paper: Paper, quick: bool) -> Result<(Published, Plan), Failure> {
+        let folder = self.experiments().join(paper.folder());
         let published = Published::read(&folder.join("published.toml"))?;
         let published = published.narrowed(&Selection {
             cases: self.cases.clone(),
@@ -157,17 +220,17 @@ impl PaperArguments {
     }
 
     /// What is ahead, and how many runs are made at a time.
-    pub(super) fn ahead(&self) -> Result<(Forecast, usize), Failure> {
-        let (_, plan) = self.plan()?;
-        let laboratory = Laboratory::new(&self.laboratory, self.paper.folder())?;
+    pub(super) fn ahead(&self, paper: Paper) -> Result<(Forecast, usize), Failure> {
+        let (_, plan) = self.plan(paper)?;
+        let laboratory = Laboratory::new(&self.laboratory, paper.folder())?;
         let points = laboratory.with_phases(plan.points())?;
         Ok((laboratory.ahead(points)?, laboratory.jobs()))
     }
 
     /// Runs what is missing, and judges.
-    pub(super) fn repeat(&self) -> Result<Repeated, Failure> {
-        let name = self.paper.folder();
-        let (published, plan) = self.plan()?;
+    pub(super) fn repeat(&self, paper: Paper) -> Result<Repeated, Failure> {
+        let name = paper.folder();
+        let (published, plan) = self.plan(paper)?;
         // What is registered is the whole, whatever part of it is run.
         let whole = self.experiments().join(name).join("published.toml");
         let state = registration::state(&self.experiments(), name, &Published::read(&whole)?)?;
@@ -237,8 +300,8 @@ impl PaperArguments {
                 }
                 let most = |entry: &&Entry| {
                     let figures = entry.outcome.figures();
-                    let most = figures.and_then(|figures| figures.get("exits-per-wait-most"));
-                    most.map_or(0, |most| *most as u64)
+                    let most = figures.and_then(|figures| figures.get(Measure::MaxExitsPerWait));
+                    most.map_or(0, |most| most as u64)
                 };
                 let Some(worst) = own.iter().max_by_key(most).filter(|worst| most(worst) > 0)
                 else {
@@ -262,9 +325,9 @@ impl PaperArguments {
         Ok(pictures)
     }
 
-    fn register(&self) -> Result<(), Failure> {
+    fn register(&self, paper: Paper) -> Result<(), Failure> {
         let experiments = self.experiments();
-        let name = self.paper.folder();
+        let name = paper.folder();
         let published = Published::read(&experiments.join(name).join("published.toml"))?;
         let registration = registration::register(&experiments, name, &published)?;
         let (files, commit) = (registration.files.len(), registration.commit);
@@ -275,7 +338,7 @@ impl PaperArguments {
             registration::FILE
         );
         for quick in [true, false] {
-            let (published, plan) = self.plan_as(quick)?;
+            let (published, plan) = self.plan_as(paper, quick)?;
             let words = if quick { " of --quick" } else { "" };
             for line in paper::too_few(&published, &plan) {
                 let _ = writeln!(std::io::stdout(), "the phases{words} cannot decide {line}");
@@ -286,8 +349,11 @@ impl PaperArguments {
 }
 
 pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
+    let Some(paper) = arguments.paper else {
+        return Err(Failure::Laboratory(String::from("name a paper")));
+    };
     if arguments.register {
-        return arguments.register();
+        return arguments.register(paper);
     }
     let outputs = [&arguments.json, &arguments.report];
     output::check(outputs.map(Option::as_ref))?;
@@ -297,7 +363,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
         cases,
         entries,
         how,
-    } = arguments.repeat()?;
+    } = arguments.repeat(paper)?;
     let text = paper::show(&judgement);
     // A reader that has gone needs no table.
     let _ = write!(std::io::stdout(), "{text}\n{how}\n");

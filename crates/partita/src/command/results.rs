@@ -64,34 +64,6 @@ struct RefreshArguments {
     laboratory: LaboratoryArguments,
 }
 
-/// Arguments of `partita papers`.
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  partita papers                                what is known, from the results that are kept\n  \
-    partita papers --run --quick --report p.html  runs what is missing in its short form, and draws it\n  \
-    partita papers --run --full --shard 2/8 --results part-2.jsonl\n                                                \
-    an eighth of the full runs, for `partita results merge`"
-)]
-pub(super) struct PapersArguments {
-    /// Runs what is missing of the papers' results first, as `partita results refresh` does: broken off, it goes on where it was
-    #[arg(long)]
-    run: bool,
-    /// With --run: shorter runs, and fewer of them; without this and --full each result is made as it was made before
-    #[arg(long, conflicts_with = "full", requires = "run")]
-    quick: bool,
-    /// With --run: the full runs
-    #[arg(long, requires = "run")]
-    full: bool,
-    /// Writes the claims as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Draws the claims: one HTML file that needs no other
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-    #[command(flatten)]
-    laboratory: LaboratoryArguments,
-}
-
 /// Results that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
@@ -181,7 +153,7 @@ fn stale_page(folder: &Path) -> Result<Option<(PathBuf, String)>, Failure> {
 }
 
 /// Shows the claims of all papers, after their results were refreshed if that is wanted.
-pub(super) fn papers(arguments: &PapersArguments) -> Result<(), Failure> {
+pub(super) fn papers(arguments: &PaperArguments) -> Result<(), Failure> {
     output::check([&arguments.json, &arguments.report].map(Option::as_ref))?;
     let command = system::installed::command();
     let folder = system::installed::folder(&command, "docs/results");
@@ -223,11 +195,11 @@ impl Name {
     /// The paper whose result it is.
     fn paper(self) -> Option<Paper> {
         match self {
-            Self::Paper000 => Some(Paper::Spins),
-            Self::Paper001 => Some(Paper::FastIo),
-            Self::Paper002 => Some(Paper::SelfWait),
-            Self::Paper003 => Some(Paper::TlbReuse),
-            Self::Paper004 => Some(Paper::PauseLoops),
+            Self::Paper000 => Some(Paper::Paper000),
+            Self::Paper001 => Some(Paper::Paper001),
+            Self::Paper002 => Some(Paper::Paper002),
+            Self::Paper003 => Some(Paper::Paper003),
+            Self::Paper004 => Some(Paper::Paper004),
             Self::Claims => None,
         }
     }
@@ -240,8 +212,8 @@ impl RefreshArguments {
         for name in &self.names {
             let Some(paper) = name.paper() else { continue };
             let quick = self.is_quick(*name, folder)?;
-            let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
-            let (ahead, jobs) = arguments.ahead()?;
+            let arguments = PaperArguments::of(quick, self.seeds, &self.laboratory);
+            let (ahead, jobs) = arguments.ahead(paper)?;
             eprintln!("partita: {}: {}", name.file(), ahead.words(jobs));
             together = (together.0.and(ahead), jobs);
         }
@@ -308,8 +280,8 @@ impl RefreshArguments {
         command.extend(self.seeds.map(|seeds| format!("--seeds={seeds}")));
         let (made, content) = match name.paper() {
             Some(paper) => {
-                let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
-                let repeated = arguments.repeat()?;
+                let arguments = PaperArguments::of(quick, self.seeds, &self.laboratory);
+                let repeated = arguments.repeat(paper)?;
                 let made = Provenance::of(&repeated.entries, repeated.how, quick);
                 (made, Content::Paper(Box::new(repeated.judgement)))
             }

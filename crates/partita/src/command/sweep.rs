@@ -28,7 +28,7 @@ pub(super) struct SweepArguments {
         long,
         value_delimiter = ',',
         value_name = "NAME,...",
-        default_value = "etr,scheduling-overhead"
+        default_value = "throughput,scheduling-overhead"
     )]
     measure: Vec<String>,
     /// Writes the sweep and all runs as JSON

@@ -88,7 +88,7 @@ fn operations_that_fail_stay_on_the_fast_way() {
         // Of those that were started at least one in twenty was started again.
         let started = measure("events.request-fast");
         assert!(started >= 3150.0, "{started}");
-        let hits = measure("fast-translations");
+        let hits = measure("fast-path-ratio");
         assert!(hits >= 99.0, "{hits}");
         // An exit to the device is a notification or an acknowledgement, of which there are as many as interrupts at most.
         let exits = measure("exits-per-second.mmio-virtio") * measure("seconds");

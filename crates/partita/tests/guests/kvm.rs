@@ -14,7 +14,9 @@ fn soak_exercisers_work_under_kvm() {
     let changes: Vec<&str> = words.iter().chain(&disks).map(String::as_str).collect();
     let report = super::run_with("machine", "exercises.toml", &changes, &["--kvm"]);
     for vm in ["one", "two"] {
-        let ends = report["measures"][format!("etr.{vm}")].as_f64().unwrap();
+        let ends = report["measures"][format!("throughput.{vm}")]
+            .as_f64()
+            .unwrap();
         assert!(ends > 0.0, "{vm}: {ends}");
     }
     // Nothing of ours is below them.

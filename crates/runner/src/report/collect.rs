@@ -12,7 +12,7 @@ const EXERCISER_FAILED: &str = "exerciser: FAIL";
 /// Beginning of every line of the exerciser.
 const EXERCISER: &str = "exerciser: ";
 /// Most failures of guests that are kept: a guest may write what it likes.
-const MOST_FAILURES: usize = 100;
+const MAX_FAILURES: usize = 100;
 
 /// The parts of a report that has begun.
 #[derive(Debug, Default)]
@@ -94,7 +94,7 @@ impl Collector {
     }
 
     fn fail(&mut self, failure: String) {
-        if self.failures.len() < MOST_FAILURES {
+        if self.failures.len() < MAX_FAILURES {
             self.failures.push(failure);
         }
     }

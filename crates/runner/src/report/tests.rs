@@ -1,7 +1,7 @@
 //! From console lines to a report.
 
 use super::*;
-use crate::measures::Figures;
+use crate::measures::{Figures, Measure};
 use abi::monitor::{self as records, Cycles, HartCounters, Header, Ticks, VmId, VmName, VmRecord};
 
 /// A console's text with one report in it: two VMs, of which the second did nothing.
@@ -101,13 +101,13 @@ fn table_and_measures_agree_on_waits() {
         .map(|work| work.guest)
         .sum();
     let held = held as f64 * 100.0 / whole as f64;
-    let figures = |busy: f64| Figures::from([(String::from("guest-utilisation"), busy)]);
+    let figures = |busy: f64| Figures::from([(Measure::GuestUtilisation, busy)]);
     let said = crate::summary::waits(&report, &figures(held - 7.25)).unwrap();
     for figure in [held, held - 7.25, 7.25] {
         assert!(said.contains(&format!("{figure:.2} %")), "{said}");
     }
     assert_eq!(crate::summary::waits(&report, &figures(held)), None);
-    // A call of a guest to its firmware, and not what `calls-per-busy-second` counts.
+    // A call of a guest to its firmware, and not what `spin-exits-per-busy-second` counts.
     let text = report.to_string();
     assert!(text.contains("SBI calls"), "{text}");
 }

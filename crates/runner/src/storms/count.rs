@@ -2,43 +2,43 @@
 
 use std::collections::BTreeMap;
 
-/// Why a pause loop that exits had nothing to do but wait.
+/// Reason why a pause loop that exits had nothing to do but wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
+pub enum PauseExitClass {
     /// The lock's holder was off its hart: lock-holder preemption.
-    HolderOff,
+    HolderPreempted,
     /// The lock had been passed on, and the vCPU whose turn it was had not had a hart since: lock-waiter preemption.
-    NextOff,
-    /// The vCPU whose turn it was had a hart, or nobody had the lock: the exit was false.
-    Runs,
-    /// The word is a lock, but its holder got it before anybody listened to the word.
+    WaiterPreempted,
+    /// The vCPU whose turn it was had a hart, or no vCPU had the lock: the exit was false.
+    FalseExit,
+    /// The word is a lock, but its holder got it before the word was watched.
     HolderUnknown,
     /// The word is no lock that is told from its stores: a queue node, a flag, a counter.
-    OtherWord,
+    NotALock,
     /// The loop's code does not tell its word.
-    NotRead,
+    Undecoded,
 }
 
-impl Class {
-    /// All, in the order of [`Storms::exits`].
+impl PauseExitClass {
+    /// All classes, in the order of [`Storms::exits`].
     pub const ALL: [Self; 6] = [
-        Self::HolderOff,
-        Self::NextOff,
-        Self::Runs,
+        Self::HolderPreempted,
+        Self::WaiterPreempted,
+        Self::FalseExit,
         Self::HolderUnknown,
-        Self::OtherWord,
-        Self::NotRead,
+        Self::NotALock,
+        Self::Undecoded,
     ];
 
-    /// Its name in measures.
+    /// Name in measures.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::HolderOff => "holder-off",
-            Self::NextOff => "next-off",
-            Self::Runs => "runs",
+            Self::HolderPreempted => "holder-preempted",
+            Self::WaiterPreempted => "waiter-preempted",
+            Self::FalseExit => "false-exit",
             Self::HolderUnknown => "holder-unknown",
-            Self::OtherWord => "other-word",
-            Self::NotRead => "not-read",
+            Self::NotALock => "not-a-lock",
+            Self::Undecoded => "undecoded",
         }
     }
 }
@@ -61,14 +61,14 @@ pub struct Wait {
 /// Accounts of the pause-loop exits of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storms {
-    /// How many exits were of each class, in the order of [`Class::ALL`].
-    pub exits: [u64; Class::ALL.len()],
+    /// How many exits were of each class, in the order of [`PauseExitClass::ALL`].
+    pub exits: [u64; PauseExitClass::ALL.len()],
     /// For how long waits went on after an exit of each class, to the wait's next exit or its end, in nanoseconds.
-    pub lost: [u64; Class::ALL.len()],
+    pub lost: [u64; PauseExitClass::ALL.len()],
     /// The sum, over all exits, of how many vCPUs had one within [`TOGETHER`], its own among them.
     pub together: u64,
     /// The largest of these numbers.
-    pub together_most: u64,
+    pub max_together: u64,
     /// How many exits each loop had, by the guest-virtual address of its PAUSE.
     pub loops: BTreeMap<u64, u64>,
     /// How many exits each wait on a word had.
@@ -93,29 +93,29 @@ pub struct Held {
     /// In all, in nanoseconds.
     pub nanoseconds: u64,
     /// For the longest time, in nanoseconds.
-    pub most: u64,
+    pub longest: u64,
 }
 
 /// Exits of different vCPUs that are no further apart than this happen together, in nanoseconds.
 pub const TOGETHER: u64 = 100_000;
 /// Most waits, and most holds, whose lengths are kept: a guest may make as many as it likes.
-const MOST: usize = 1 << 22;
+const MAX_LENGTHS: usize = 1 << 22;
 /// Most loops that are told apart.
-const MOST_LOOPS: usize = 4096;
+const MAX_LOOPS: usize = 4096;
 /// Most locks that are told apart.
-const MOST_LOCKS: usize = 1 << 16;
+const MAX_LOCKS: usize = 1 << 16;
 
 impl Storms {
     /// An exit of this class.
-    pub(super) fn exit(&mut self, class: Class) {
-        for (count, known) in self.exits.iter_mut().zip(Class::ALL) {
+    pub(super) fn exit(&mut self, class: PauseExitClass) {
+        for (count, known) in self.exits.iter_mut().zip(PauseExitClass::ALL) {
             *count += u64::from(known == class);
         }
     }
 
     /// A wait went on for so many nanoseconds after an exit of this class.
-    pub(super) fn lose(&mut self, class: Class, nanoseconds: u64) {
-        for (lost, known) in self.lost.iter_mut().zip(Class::ALL) {
+    pub(super) fn lose(&mut self, class: PauseExitClass, nanoseconds: u64) {
+        for (lost, known) in self.lost.iter_mut().zip(PauseExitClass::ALL) {
             let more = if known == class { nanoseconds } else { 0 };
             *lost = lost.saturating_add(more);
         }
@@ -124,12 +124,12 @@ impl Storms {
     /// At an exit, so many vCPUs had one within [`TOGETHER`].
     pub(super) fn at_once(&mut self, vcpus: u64) {
         self.together += vcpus;
-        self.together_most = self.together_most.max(vcpus);
+        self.max_together = self.max_together.max(vcpus);
     }
 
     /// The PAUSE at this address was exited from.
     pub(super) fn at(&mut self, pause: u64) {
-        if self.loops.len() < MOST_LOOPS || self.loops.contains_key(&pause) {
+        if self.loops.len() < MAX_LOOPS || self.loops.contains_key(&pause) {
             *self.loops.entry(pause).or_default() += 1;
         }
     }
@@ -141,7 +141,7 @@ impl Storms {
 
     /// A wait is over.
     pub(super) fn wait(&mut self, wait: Wait) {
-        if self.exits_of_waits.len() < MOST {
+        if self.exits_of_waits.len() < MAX_LENGTHS {
             self.exits_of_waits.push(wait.exits);
             self.waits.push(wait.end.saturating_sub(wait.start));
         }
@@ -164,13 +164,13 @@ impl Storms {
 
     /// The lock with this word was held for so many nanoseconds.
     pub(super) fn hold(&mut self, word: u64, nanoseconds: u64) {
-        if self.locks.len() < MOST_LOCKS || self.locks.contains_key(&word) {
+        if self.locks.len() < MAX_LOCKS || self.locks.contains_key(&word) {
             let held = self.locks.entry(word).or_default();
             held.times += 1;
             held.nanoseconds = held.nanoseconds.saturating_add(nanoseconds);
-            held.most = held.most.max(nanoseconds);
+            held.longest = held.longest.max(nanoseconds);
         }
-        if self.holds.len() < MOST {
+        if self.holds.len() < MAX_LENGTHS {
             self.holds.push(nanoseconds);
         }
     }

@@ -1,6 +1,6 @@
 //! From the machine's events to storms.
 
-use super::count::{Class, Storms, TOGETHER, Wait};
+use super::count::{PauseExitClass, Storms, TOGETHER, Wait};
 use machine::Machine;
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
@@ -104,7 +104,7 @@ struct Open {
     exits: u64,
     /// When its latest exit was, and of which class.
     latest: u64,
-    class: Class,
+    class: PauseExitClass,
 }
 
 impl Open {
@@ -211,7 +211,7 @@ impl Watch {
             start: now,
             exits: 0,
             latest: now,
-            class: Class::Runs,
+            class: PauseExitClass::FalseExit,
         });
     }
 
@@ -245,7 +245,7 @@ impl Watch {
             self.at_once(vmid, now);
         }
         let (Some(vmid), Some(word)) = (vcpu, physical) else {
-            self.storms.exit(Class::NotRead);
+            self.storms.exit(PauseExitClass::Undecoded);
             return;
         };
         self.locks.wait(word, vmid);
@@ -264,16 +264,16 @@ impl Watch {
     }
 
     /// Why somebody who waits for this word has to.
-    fn class(&self, word: u64) -> Class {
+    fn class(&self, word: u64) -> PauseExitClass {
         match self.locks.turn(word) {
-            Turn::NoLock => Class::OtherWord,
-            Turn::Unknown => Class::HolderUnknown,
-            Turn::Free => Class::Runs,
+            Turn::NoLock => PauseExitClass::NotALock,
+            Turn::Unknown => PauseExitClass::HolderUnknown,
+            Turn::Free => PauseExitClass::FalseExit,
             Turn::Of(holder, since) => match self.left.get(&holder) {
-                None => Class::Runs,
+                None => PauseExitClass::FalseExit,
                 // It has seen that its turn has come.
-                Some(left) if *left > since => Class::HolderOff,
-                Some(_) => Class::NextOff,
+                Some(left) if *left > since => PauseExitClass::HolderPreempted,
+                Some(_) => PauseExitClass::WaiterPreempted,
             },
         }
     }

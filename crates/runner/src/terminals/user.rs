@@ -11,7 +11,7 @@ const LONGEST_ANSWER: usize = 16 << 10;
 /// How soon to look again whether the guest takes what it has not taken yet, in nanoseconds.
 const AGAIN: u64 = 100_000;
 /// Wrong answers that are told one by one.
-const MOST_WRONG: usize = 5;
+const MAX_WRONG: usize = 5;
 
 /// State of the user.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl User {
             return;
         };
         let answer = String::from_utf8_lossy(&self.answer);
-        if !answer.contains(expected) && record.wrong.len() < MOST_WRONG {
+        if !answer.contains(expected) && record.wrong.len() < MAX_WRONG {
             record.wrong.push(format!(
                 "{:?} was answered by {answer:?}, without {expected:?}",
                 line.keys

@@ -24,7 +24,7 @@ pub struct Messages {
 }
 
 /// Most messages that wait at one file: later ones are the same interrupt to its handler.
-const MOST: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// A guest file by its number; the supervisor's own counts as 0.
 const fn number(file: InterruptFile) -> Option<u8> {
@@ -59,7 +59,7 @@ impl Messages {
             source,
         };
         let waiting = self.waiting.entry((hart, number)).or_default();
-        if waiting.len() < MOST {
+        if waiting.len() < MAX_WAITING {
             waiting.push_back(sent);
         }
         Some(sent)

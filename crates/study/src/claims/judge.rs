@@ -215,7 +215,7 @@ fn figure(test: &Test, figures: &Figures) -> Option<f64> {
     let one = |name: &String| {
         // An event that nobody counted did not happen.
         let missing = name.starts_with(EVENT).then_some(0.0);
-        figures.get(name).copied().or(missing)
+        figures.named(name).or(missing)
     };
     let sum = |names: &[String]| names.iter().map(one).sum::<Option<f64>>();
     let above = sum(&test.measure)?;

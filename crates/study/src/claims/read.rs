@@ -235,15 +235,9 @@ impl Claim {
             if test.measure.is_empty() || test.of.is_empty() {
                 return Some(String::from("a test needs a measure and a method"));
             }
-            let unknown = test
-                .measure
-                .iter()
-                .chain(&test.per)
-                .find(|name| !is_measured(name));
-            if let Some(name) = unknown {
-                return Some(format!(
-                    "nobody measures {name:?}; partita run SYSTEM.toml --explain NAME knows what there is"
-                ));
+            let mut named = test.measure.iter().chain(&test.per);
+            if let Some(error) = named.find_map(|name| check_measure(name).err()) {
+                return Some(error);
             }
             if test.bounds().next().is_none() {
                 return Some(format!(
@@ -256,10 +250,13 @@ impl Claim {
     }
 }
 
-/// Returns whether a run may have this figure. One that no run has must not pass for an event that never happened.
-fn is_measured(name: &str) -> bool {
+/// Refuses a figure that no run has: it must not pass for an event that never happened.
+fn check_measure(name: &str) -> Result<(), String> {
+    measures::known(name)?;
     match name.strip_prefix(EVENT) {
-        Some(event) => Event::ALL.iter().any(|known| known.name() == event),
-        None => measures::find(name).is_some(),
+        Some(event) if Event::ALL.iter().all(|known| known.name() != event) => {
+            Err(format!("there is no event {event:?}"))
+        }
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::laboratory::{Entry, MadeBy, Outcome};
-use runner::measures::Figures;
+use runner::measures::{FigureName, Figures};
 use system::fingerprint::Fingerprint;
 
 const FILE: &str = r#"
@@ -14,7 +14,7 @@ methods = ["a", "b"]
 set = ["harts=2"]
 on-qemu = { set = ["harts=3"], once = true }
 test = [
-  { measure = ["etr"], of = ["b"], to = "a", at-least = 2.0 },
+  { measure = ["throughput"], of = ["b"], to = "a", at-least = 2.0 },
   { measure = ["events.migration", "off-line"], of = ["a", "b"], at-most = 0 },
 ]
 "#;
@@ -27,7 +27,7 @@ fn claim() -> Claim {
 fn entry(point: Point, figures: &[(&str, f64)]) -> Entry {
     let figures = figures
         .iter()
-        .map(|(name, value)| (String::from(*name), *value));
+        .map(|(name, value)| (FigureName::find(name).unwrap(), *value));
     Entry {
         id: Fingerprint::of(format!("{point:?}").as_bytes()),
         made_by: MadeBy::default(),
@@ -74,7 +74,7 @@ fn judged_by(etr: &[(f64, f64)]) -> Judged {
     let entries: Vec<Entry> = points
         .into_iter()
         .zip(of_a.chain(of_b))
-        .map(|(point, etr)| entry(point, &[("etr", etr), ("off-line", 0.0)]))
+        .map(|(point, etr)| entry(point, &[("throughput", etr), ("offline-cpus", 0.0)]))
         .collect();
     let mut judged = [judge(&claim, &entries)];
     assert_eq!(settle(&mut judged), 1);
@@ -178,7 +178,7 @@ fn unmeasured_claims_fail_and_failures_show() {
     let points = plan(&claim, Path::new("."), &computer, 1);
     let mut entries: Vec<Entry> = points
         .into_iter()
-        .map(|point| entry(point, &[("etr", 1.0)]))
+        .map(|point| entry(point, &[("throughput", 1.0)]))
         .collect();
     entries[1].outcome = Outcome::Failed(String::from("it burns"));
     let mut judged = [judge(&claim, &entries)];
@@ -208,14 +208,18 @@ fn mistakes_name_the_claim_and_the_remedy() {
             "\"c\" is not among its methods",
         ),
         (", at-most = 0", "", "neither at-least nor at-most"),
-        (r#"measure = ["etr"]"#, "measure = []", "needs a measure"),
+        (
+            r#"measure = ["throughput"]"#,
+            "measure = []",
+            "needs a measure",
+        ),
         ("vary =", "varies =", "varies"),
         (
             "events.migration",
             "events.lost",
             "nobody measures \"events.lost\"",
         ),
-        (r#"["etr"]"#, r#"["ert"]"#, "nobody measures \"ert\""),
+        (r#"["throughput"]"#, r#"["ert"]"#, "no measure \"ert\""),
     ] {
         let text = FILE.replace(from, to);
         let error = Claims::parse(path, &text).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use super::row::Row;
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios};
 use crate::laboratory::verdict::{Answer, Evidence, decide, refusal};
-use runner::measures::{self, Better};
+use runner::measures::{Better, Measure};
 use runner::table::number;
 use serde::Serialize;
 
@@ -30,17 +30,17 @@ pub struct Ranking {
 /// The ranking by a measure of groups of runs, each the runs of a row; `None` where fewer than two have it, or where neither
 /// more nor less of it is better.
 pub(super) fn rank(
-    measure: &str,
+    measure: Measure,
     rows: &[Row],
     groups: &[&[Entry]],
     smallest: f64,
 ) -> Option<Ranking> {
-    let better = measures::find(measure)?.better;
+    let (name, better) = (measure.name(), measure.better());
     if better == Better::Neither {
         return None;
     }
     let median = |row: &Row| {
-        let cell = row.cells.iter().find(|cell| cell.measure == measure)?;
+        let cell = row.cells.iter().find(|cell| cell.measure == name)?;
         Some(cell.value.median)
     };
     let medians = rows
@@ -55,7 +55,7 @@ pub(super) fn rank(
     let [(best, _), (next, _), ..] = order[..] else {
         return None;
     };
-    let value = |entry: &Entry| entry.outcome.figures()?.get(measure).copied();
+    let value = |entry: &Entry| entry.outcome.figures()?.get(measure);
     let runs = |row: usize| groups.get(row).copied().unwrap_or_default();
     let pairs = |row: usize, other: usize| -> Vec<(f64, f64)> {
         let pairs = runs(row).iter().zip(runs(other));
@@ -84,7 +84,7 @@ pub(super) fn rank(
     let lead_is_one_run =
         lead.is_some_and(|lead| lead.count < 2) || is_one_run(best) || is_one_run(next);
     Some(Ranking {
-        measure: String::from(measure),
+        measure: String::from(name),
         order: order.iter().map(|(row, _)| label(*row)).collect(),
         lead,
         answer,

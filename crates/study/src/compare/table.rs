@@ -6,7 +6,7 @@ use super::row::{Cell, Row};
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
 use crate::laboratory::tidy::field;
 use crate::laboratory::{Entry, Outcome, is_one_run};
-use runner::measures;
+use runner::measures::{Figures, Measure};
 use runner::table::Table;
 use runner::table::number;
 use serde::Serialize;
@@ -46,10 +46,9 @@ impl Comparison {
                 .collect(),
         });
         let rows: Vec<Row> = rows.collect();
-        let rank =
-            |measure: &measures::Measure| ranking::rank(measure.name, &rows, &groups, smallest);
+        let rank = |measure: &Measure| ranking::rank(*measure, &rows, &groups, smallest);
         Self {
-            rankings: measures::MEASURES.iter().filter_map(rank).collect(),
+            rankings: Measure::ALL.iter().filter_map(rank).collect(),
             rows,
             seeds: grid.seeds.len(),
             smallest,
@@ -82,20 +81,14 @@ impl Comparison {
                 names.push(&cell.measure);
             }
         }
-        let place = |name: &&str| {
-            let measure = measures::find(name);
-            let place = measures::MEASURES
-                .iter()
-                .position(|one| Some(one) == measure);
-            (place, String::from(*name))
-        };
+        let place = |name: &&str| (Measure::find(name), String::from(*name));
         names.sort_by_key(place);
         names
     }
 
     /// A table of one measure.
     pub fn table(&self, measure: &str) -> Table {
-        let unit = measures::find(measure).map_or("", |measure| measure.unit);
+        let unit = Measure::unit_of(measure);
         let heading = match unit {
             "" => String::from(measure),
             unit => format!("{measure} ({unit})"),
@@ -146,7 +139,7 @@ impl Comparison {
         text += "combination,measure,unit,count,median,low,high,confidence,ratio,ratio_low,ratio_high\n";
         for row in &self.rows {
             for cell in &row.cells {
-                let unit = measures::find(&cell.measure).map_or("", |measure| measure.unit);
+                let unit = Measure::unit_of(&cell.measure);
                 let Summary {
                     count,
                     median,
@@ -176,10 +169,12 @@ fn cells(entries: &[Entry], base: &[Entry]) -> Vec<Cell> {
     let mut pairs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for (index, entry) in entries.iter().enumerate() {
         let base = base.get(index).and_then(|entry| entry.outcome.figures());
-        for (name, value) in entry.outcome.figures().into_iter().flatten() {
-            values.entry(name).or_default().push(*value);
-            if let Some(base) = base.and_then(|base| base.get(name)) {
-                pairs.entry(name).or_default().push((*value, *base));
+        let own = entry.outcome.figures().into_iter();
+        for (name, value) in own.flat_map(Figures::iter) {
+            let name = name.as_str();
+            values.entry(name).or_default().push(value);
+            if let Some(base) = base.and_then(|base| base.named(name)) {
+                pairs.entry(name).or_default().push((value, base));
             }
         }
     }

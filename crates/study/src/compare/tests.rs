@@ -3,7 +3,7 @@
 use super::*;
 use crate::laboratory::with_phase;
 use crate::laboratory::{Computer, Entry, MadeBy, Outcome, Point};
-use runner::measures::Figures;
+use runner::measures::{Figures, Measure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use system::fingerprint::Fingerprint;
@@ -96,37 +96,40 @@ fn figures_are_compared_phase_by_phase() {
         .into_iter()
         .zip(etr)
         .map(|(point, etr)| {
-            let figures = Figures::from([(String::from("etr"), etr)]);
+            let figures = Figures::from([(Measure::Throughput, etr)]);
             let report = serde_json::Value::Null;
             entry(point, Outcome::Finished { figures, report })
         })
         .collect();
     let comparison = Comparison::new(&grid, &entries, 0.0);
-    let cell = comparison.cell(1, "etr").unwrap();
+    let cell = comparison.cell(1, "throughput").unwrap();
     assert_eq!(cell.value.median, 20.0);
     let ratio = cell.ratio.unwrap();
     assert_eq!((ratio.low, ratio.median, ratio.high), (2.0, 2.0, 2.0));
     assert!(
         comparison
             .csv()
-            .contains("spin=wapd,etr,ends/s,3,20,2,200,0.75,2,2,2")
+            .contains("spin=wapd,throughput,ends/s,3,20,2,200,0.75,2,2,2")
     );
 
     // A column for each key that is varied, by which programs choose.
     let csv = comparison.csv();
     assert!(csv.starts_with("spin,combination,measure,"), "{csv}");
-    assert!(csv.contains("\nwapd,spin=wapd,etr,"), "{csv}");
+    assert!(csv.contains("\nwapd,spin=wapd,throughput,"), "{csv}");
 
     entries[4].outcome = Outcome::Failed(String::from("lost"));
     let comparison = Comparison::new(&grid, &entries, 0.0);
     assert!(comparison.has_failures());
     assert_eq!(comparison.rows[1].failures, [(1, String::from("lost"))]);
-    assert_eq!(comparison.cell(1, "etr").unwrap().value.median, 101.0);
-    let table = comparison.table("etr").to_string();
+    assert_eq!(
+        comparison.cell(1, "throughput").unwrap().value.median,
+        101.0
+    );
+    let table = comparison.table("throughput").to_string();
     assert!(table.contains("2 of 3"), "{table}");
 }
 
-/// A comparison of two methods with these etr by method and seed; no figure is a run that failed.
+/// A comparison of two methods with these throughputs by method and seed; no figure is a run that failed.
 fn compared(seeds: u32, etr: impl Fn(bool, u64) -> Option<f64>) -> Comparison {
     compared_within(0.0, seeds, etr)
 }
@@ -144,7 +147,7 @@ fn compared_within(
         let outcome = match etr(second, point.seed) {
             None => Outcome::Failed(String::from("it took longer than it may")),
             Some(etr) => Outcome::Finished {
-                figures: Figures::from([(String::from("etr"), etr)]),
+                figures: Figures::from([(Measure::Throughput, etr)]),
                 report: serde_json::Value::Null,
             },
         };
@@ -155,7 +158,7 @@ fn compared_within(
 
 #[test]
 fn legend_counts_finished_runs_only() {
-    let legend = |comparison: Comparison| comparison.legend(&["etr"]);
+    let legend = |comparison: Comparison| comparison.legend(&["throughput"]);
     let none = legend(compared(3, |_, _| None));
     assert!(
         none.contains("No run finished") && !none.contains('%'),
@@ -186,7 +189,7 @@ fn identical_start_phases_are_reported() {
     let comparison = compared(4, |second, seed| {
         Some(if second { 2.0 } else { seed as f64 + 1.0 })
     });
-    let said = comparison.legend(&["etr"]);
+    let said = comparison.legend(&["throughput"]);
     assert!(
         said.contains("The seeds had no effect: the runs of spin=wapd agree"),
         "{said}"
@@ -196,12 +199,12 @@ fn identical_start_phases_are_reported() {
         "{said}"
     );
     // A point is no interval.
-    let table = comparison.table("etr").to_string();
+    let table = comparison.table("throughput").to_string();
     assert!(!table.contains("2.000 .. 2.000"), "{table}");
-    let all = compared(4, |_, _| Some(2.0)).legend(&["etr"]);
+    let all = compared(4, |_, _| Some(2.0)).legend(&["throughput"]);
     assert!(all.contains("the runs of every row agree"), "{all}");
     // Equal in one figure, not in all.
-    let varied = compared(4, |_, seed| Some(seed as f64 + 1.0)).legend(&["etr"]);
+    let varied = compared(4, |_, seed| Some(seed as f64 + 1.0)).legend(&["throughput"]);
     assert!(!varied.contains("no effect"), "{varied}");
 }
 
@@ -211,7 +214,7 @@ fn best_is_named_with_its_lead() {
     let told = compared(6, |second, seed| {
         Some((seed + 1) as f64 * if second { 1.2 } else { 1.0 })
     });
-    let line = told.verdict("etr").unwrap();
+    let line = told.verdict("throughput").unwrap();
     assert_eq!(
         line,
         "best: spin=wapd, 1.200 [1.200, 1.200] of the next, spin=wopd"
@@ -230,19 +233,23 @@ fn best_is_named_with_its_lead() {
         )
     });
     assert!(
-        open.verdict("etr").unwrap().starts_with("undecided: "),
+        open.verdict("throughput")
+            .unwrap()
+            .starts_with("undecided: "),
         "{:?}",
-        open.verdict("etr")
+        open.verdict("throughput")
     );
     let one = compared(1, |second, _| Some(if second { 2.0 } else { 1.0 }));
     assert!(
-        one.verdict("etr").unwrap().contains(
+        one.verdict("throughput").unwrap().contains(
             "refused: 1 phase cannot tell; 6 are needed: spin=wapd is 2.000, from one run,"
         )
     );
     // A lead that is surely smaller than what counts is none.
     let slight = |second, seed| Some((seed + 1) as f64 * if second { 1.002 } else { 1.0 });
-    let line = compared_within(0.01, 6, slight).verdict("etr").unwrap();
+    let line = compared_within(0.01, 6, slight)
+        .verdict("throughput")
+        .unwrap();
     assert_eq!(
         line,
         "equal within 1.000 %: spin=wapd is 1.002 [1.002, 1.002] of spin=wopd"
@@ -250,7 +257,7 @@ fn best_is_named_with_its_lead() {
     // What says what happened, and not how well, has no best; nor has a single row.
     assert_eq!(told.verdict("guest-utilisation"), None);
     assert_eq!(
-        compared(3, |second, seed| (!second).then_some(seed as f64)).verdict("etr"),
+        compared(3, |second, seed| (!second).then_some(seed as f64)).verdict("throughput"),
         None
     );
 }
@@ -267,13 +274,13 @@ fn best_of_three_uses_all_pairs() {
                 _ => 1.0,
             };
             let etr = (point.seed + 1) as f64 * factor;
-            let figures = Figures::from([(String::from("etr"), etr)]);
+            let figures = Figures::from([(Measure::Throughput, etr)]);
             let report = serde_json::Value::Null;
             entry(point, Outcome::Finished { figures, report })
         });
         let entries: Vec<Entry> = entries.collect();
         let comparison = Comparison::new(&grid, &entries, 0.0);
-        comparison.verdict("etr").unwrap()
+        comparison.verdict("throughput").unwrap()
     };
     // Three pairs: 2 * 2^-6 = 0.031 is above 0.05 / 3, and 2 * 2^-7 = 0.0156 below.
     assert!(compared(6).starts_with("refused: 6 phases cannot tell; 7 are needed"));

@@ -3,7 +3,7 @@
 use super::Comparison;
 use crate::laboratory::Entry;
 use crate::nuisance::{Factor, Variance};
-use runner::measures;
+use runner::measures::Measure;
 
 impl Comparison {
     /// For each of these measures, or each of the usual ones, where the spread of its ratios comes from; where one combination
@@ -20,7 +20,7 @@ impl Comparison {
         let names: Vec<&str> = match wanted {
             [] => {
                 let all = self.measures().into_iter();
-                all.filter(|name| measures::USUAL.contains(name)).collect()
+                all.filter(|name| Measure::is_usual(name)).collect()
             }
             wanted => wanted.iter().map(String::as_str).collect(),
         };
@@ -28,7 +28,7 @@ impl Comparison {
         let Some(base) = groups.first() else {
             return Vec::new();
         };
-        let value = |entry: &Entry, name: &str| entry.outcome.figures()?.get(name).copied();
+        let value = |entry: &Entry, name: &str| entry.outcome.figures()?.named(name);
         let mut all = Vec::new();
         for name in names {
             if let [only] = &groups[..] {

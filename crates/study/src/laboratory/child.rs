@@ -254,9 +254,9 @@ mod tests {
 
     #[test]
     fn a_report_becomes_figures() {
-        let script = format!("{LAST} echo '{{\"measures\": {{\"etr\": 2.5}}}}' > $json");
+        let script = format!("{LAST} echo '{{\"measures\": {{\"throughput\": 2.5}}}}' > $json");
         let outcome = outcome(&script, &AtomicBool::new(false)).unwrap();
-        assert_eq!(outcome.figures().unwrap().get("etr"), Some(&2.5));
+        assert_eq!(outcome.figures().unwrap().named("throughput"), Some(2.5));
     }
 
     #[test]

@@ -224,7 +224,7 @@ mod tests {
                     Fingerprint::of(maker.as_bytes()),
                 )]),
             },
-            report: serde_json::json!({ "measures": { "etr": etr, "ends": 5.0 } }),
+            report: serde_json::json!({ "measures": { "throughput": etr, "completions": 5.0 } }),
         }
     }
 
@@ -243,7 +243,10 @@ mod tests {
         let [one] = &found.compared[..] else {
             panic!("{found:?}")
         };
-        assert_eq!((one.measure.as_str(), one.answer), ("etr", Answer::Above));
+        assert_eq!(
+            (one.measure.as_str(), one.answer),
+            ("throughput", Answer::Above)
+        );
         assert!((one.ratio.unwrap().median - 1.1).abs() < 1e-9);
         assert_eq!(found.equal, 1);
         let text = found.show();
@@ -270,7 +273,7 @@ mod tests {
     fn runs_of_one_file_alone_are_told() {
         let first = [run("spin=wapd", 0, 1.0, "a")];
         let second = [run("spin=wapd", 0, 1.0, "a"), run("spin=rslp", 0, 1.0, "a")];
-        let found = diff(&first, &second, &[String::from("etr")], 0.0);
+        let found = diff(&first, &second, &[String::from("throughput")], 0.0);
         assert_eq!((found.alone.len(), found.equal), (1, 1));
         assert!(
             found

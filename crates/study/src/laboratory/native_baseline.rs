@@ -109,6 +109,7 @@ pub fn native_figures(
 mod tests {
     use super::super::Computer;
     use super::*;
+    use runner::measures::Measure;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     struct Counting(AtomicU32);
@@ -118,7 +119,7 @@ mod tests {
             assert!(point.native);
             self.0.fetch_add(1, Ordering::Relaxed);
             Some(Outcome::Finished {
-                figures: Figures::from([(String::from("etr"), 4.0)]),
+                figures: Figures::from([(Measure::Throughput, 4.0)]),
                 report: serde_json::json!({}),
             })
         }
@@ -150,7 +151,7 @@ mod tests {
                 panic!("{what}")
             })
         };
-        let expected = Some(Figures::from([(String::from("etr"), 4.0)]));
+        let expected = Some(Figures::from([(Measure::Throughput, 4.0)]));
         assert_eq!(figures(&["spin=wapd"], 1), Ok(expected.clone()));
         assert_eq!(
             figures(&["spin=rslp", "vm.a.share=7"], 1),

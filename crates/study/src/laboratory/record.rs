@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn all_three_kinds_of_file_are_read() {
-        let report = json!({ "measures": { "etr": 0.1 } });
+        let report = json!({ "measures": { "throughput": 0.1 } });
         let run = serde_json::to_value(entry(report.clone())).unwrap();
         let comparison = json!({ "comparison": {}, "runs": [run] }).to_string();
         let results = format!("{{\"partita_results\":1}}\n{run}\n{run}\n");

@@ -209,7 +209,7 @@ impl Series {
 mod tests {
     use super::*;
     use crate::laboratory::Computer;
-    use runner::measures::Figures;
+    use runner::measures::{Figures, Measure};
     use std::collections::BTreeMap;
     use std::path::PathBuf;
     use std::sync::atomic::AtomicUsize;
@@ -236,7 +236,7 @@ mod tests {
                 return Some(Outcome::Failed(String::from("odd")));
             }
             Some(Outcome::Finished {
-                figures: Figures::from([(String::from("seed"), point.seed as f64)]),
+                figures: Figures::from([(Measure::Completions, point.seed as f64)]),
                 report: serde_json::Value::Null,
             })
         }

@@ -126,7 +126,7 @@ fn better(path: &Path, known: Option<&Entry>, entry: &Entry) -> Result<bool, Mer
 mod tests {
     use super::*;
     use crate::laboratory::{Computer, MadeBy, Point};
-    use runner::measures::Figures;
+    use runner::measures::{Figures, Measure};
     use std::collections::BTreeMap;
 
     fn entry(seed: u64, etr: Option<f64>) -> Entry {
@@ -144,7 +144,7 @@ mod tests {
             files: BTreeMap::new(),
         };
         let finished = |etr| Outcome::Finished {
-            figures: Figures::from([(String::from("etr"), etr)]),
+            figures: Figures::from([(Measure::Throughput, etr)]),
             report: serde_json::Value::Null,
         };
         Entry {
@@ -213,7 +213,7 @@ mod tests {
         let mut etr: Vec<f64> = Store::read(&target)
             .unwrap()
             .iter()
-            .map(|entry| entry.outcome.figures().unwrap()["etr"])
+            .filter_map(|entry| entry.outcome.figures()?.get(Measure::Throughput))
             .collect();
         etr.sort_by(f64::total_cmp);
         assert_eq!(etr, [1.0, 2.0, 3.0, 4.0]);

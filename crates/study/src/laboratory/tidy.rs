@@ -5,7 +5,6 @@ mod parquet;
 pub use parquet::ParquetError;
 
 use super::{Entry, Outcome};
-use runner::measures;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The word of a command line by which a start phase reaches an exerciser.
@@ -112,10 +111,9 @@ fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
     match &entry.outcome {
         Outcome::Failed(_) => vec![line("failed", "", 1.0)],
         Outcome::Finished { figures, .. } => {
-            let each = figures.iter().map(|(measure, value)| {
-                let unit = measures::find(measure).map_or("", |measure| measure.unit);
-                line(measure, unit, *value)
-            });
+            let each = figures
+                .iter()
+                .map(|(measure, value)| line(measure.as_str(), measure.measure().unit(), value));
             each.collect()
         }
     }
@@ -155,7 +153,7 @@ pub fn field(text: &str) -> String {
 mod tests {
     use super::super::{Computer, MadeBy, Point};
     use super::*;
-    use runner::measures::Figures;
+    use runner::measures::{Figures, Measure};
     use system::fingerprint::Fingerprint;
 
     fn entry(changes: &[&str], seed: u64, outcome: Outcome) -> Entry {
@@ -181,7 +179,7 @@ mod tests {
     #[test]
     fn each_figure_is_a_line() {
         let finished = |etr| Outcome::Finished {
-            figures: Figures::from([(String::from("etr"), etr)]),
+            figures: Figures::from([(Measure::Throughput, etr)]),
             report: serde_json::Value::Null,
         };
         let entries = [
@@ -201,8 +199,8 @@ mod tests {
         assert_eq!(
             Tidy::of(&entries[..2]).csv(),
             "system,computer,kind,seed,steady,spin,measure,unit,value\n\
-             a.toml,QEMU,partita,0,0,wapd,etr,ends/s,2.5\n\
-             a.toml,QEMU,partita,1,0,rslp,etr,ends/s,3\n"
+             a.toml,QEMU,partita,0,0,wapd,throughput,ends/s,2.5\n\
+             a.toml,QEMU,partita,1,0,rslp,throughput,ends/s,3\n"
         );
         let all = Tidy::of(&entries).csv();
         let last = all.lines().last().unwrap();

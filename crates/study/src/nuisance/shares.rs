@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn spreading_factor_gets_its_share() {
         let factors = factors(20);
-        let variance = Variance::new("etr", "a", &values(32, 20, 1.0, 0.1), &factors);
+        let variance = Variance::new("throughput", "a", &values(32, 20, 1.0, 0.1), &factors);
         assert_eq!(variance.matter(), ["factor 1"]);
         let share = &variance.shares[1];
         // From 9 to 11 around 10: the contrast is a fifth.
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn replicated_residual_belongs_to_seed() {
         let factors = factors(7);
-        let variance = Variance::new("etr", "a", &values(64, 7, 0.0, 1.0), &factors);
+        let variance = Variance::new("throughput", "a", &values(64, 7, 0.0, 1.0), &factors);
         assert_eq!(variance.matter(), [""; 0]);
         // Noise alone: 56 of the 63 degrees of freedom lie within the eight rows.
         let seed = variance.seed.unwrap();
@@ -274,14 +274,14 @@ mod tests {
         let factors = factors(20);
         let all = values(64, 20, 1.0, 0.1);
         for (phases, told) in [(12, "32 are needed"), (48, "32 are needed"), (0, "32 are")] {
-            let variance = Variance::new("etr", "a", &all[..phases], &factors);
+            let variance = Variance::new("throughput", "a", &all[..phases], &factors);
             assert!(variance.shares.is_empty() && variance.show().contains(told));
         }
         let mut lost = all[..32].to_vec();
         lost[5] = None;
         let equal = vec![Some(3.0); 32];
         for values in [lost, equal] {
-            let variance = Variance::new("etr", "a", &values, &factors);
+            let variance = Variance::new("throughput", "a", &values, &factors);
             assert!(variance.show().contains("nothing varies"));
         }
     }

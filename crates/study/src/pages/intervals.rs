@@ -165,7 +165,7 @@ mod tests {
         let labels = ["a", "b"].map(String::from);
         let marked = |answer| {
             let ranking = Ranking {
-                measure: String::from("etr"),
+                measure: String::from("throughput"),
                 order: vec![String::from("b"), String::from("a")],
                 lead: None,
                 answer,

@@ -3,14 +3,13 @@
 use super::figures::{Bars, Curve, Shown};
 use super::result::{BarsResult, CaseResult, CurveResult, Drawn, EffectResult};
 use crate::drawing::Line;
-use runner::measures;
+use runner::measures::Measure;
 use runner::table::Table;
 use runner::table::number;
 
 /// Finds a curve's points.
 pub(super) fn of_cases(curve: &Curve, cases: &[CaseResult]) -> CurveResult {
-    let unit = |name: &str| measures::find(name).map_or("", |measure| measure.unit);
-    let with_unit = |name: &str| match unit(name) {
+    let with_unit = |name: &str| match Measure::unit_of(name) {
         "" => String::from(name),
         unit => format!("{name} ({unit})"),
     };
@@ -223,7 +222,7 @@ mod tests {
         Curve {
             title: String::new(),
             across: String::from("busy"),
-            up: String::from("cr"),
+            up: String::from("cpu-time-expansion"),
             shown,
             methods: vec![String::from("fast")],
             cases: vec![String::from("b"), String::from("a"), String::from("none")],
@@ -236,14 +235,14 @@ mod tests {
                 "a",
                 vec![
                     effect("busy", "fast", Some(10.0), 12.0),
-                    effect("cr", "fast", Some(1.0), 4.0),
+                    effect("cpu-time-expansion", "fast", Some(1.0), 4.0),
                 ],
             ),
             case(
                 "b",
                 vec![
                     effect("busy", "fast", None, 30.0),
-                    effect("cr", "fast", Some(0.5), 2.0),
+                    effect("cpu-time-expansion", "fast", Some(0.5), 2.0),
                 ],
             ),
         ]
@@ -284,7 +283,7 @@ mod tests {
     fn bars_are_parts_of_their_sum() {
         let bars = Bars {
             title: String::new(),
-            parts: [("load", "busy"), ("overhead", "cr")]
+            parts: [("load", "busy"), ("overhead", "cpu-time-expansion")]
                 .map(|(name, measure)| (String::from(name), String::from(measure)))
                 .to_vec(),
             bars: vec![(String::from("a"), String::from("fast"))],

@@ -115,7 +115,7 @@ pub(super) fn table(events: &[EventCostResult]) -> Table {
 mod tests {
     use super::*;
     use crate::laboratory::{MadeBy, Outcome, Point};
-    use runner::measures::Figures;
+    use runner::measures::{Figures, Measure};
     use system::fingerprint::Fingerprint;
 
     fn entries(values: &[f64]) -> Vec<Entry> {
@@ -125,8 +125,8 @@ mod tests {
             made_by: MadeBy::default(),
             outcome: Outcome::Finished {
                 figures: Figures::from([
-                    (String::from("event-cycles"), *value),
-                    (String::from("event-instructions"), *value / 2.0),
+                    (Measure::CyclesPerEvent, *value),
+                    (Measure::InstructionsPerEvent, *value / 2.0),
                 ]),
                 report: serde_json::Value::Null,
             },
@@ -138,7 +138,7 @@ mod tests {
         Cost {
             case: String::from(case),
             method: String::from(method),
-            measures: vec![String::from("event-cycles")],
+            measures: vec![String::from("cycles-per-event")],
         }
     }
 

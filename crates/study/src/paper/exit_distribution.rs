@@ -2,8 +2,8 @@
 
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::statistics::{Summary, summarise};
-use runner::measures::{HELD, WITHIN};
-use runner::storms::Class;
+use runner::measures::{CYCLE_LIMITS, EXIT_LIMITS, FigureName, Measure};
+use runner::storms::PauseExitClass;
 use serde::{Deserialize, Serialize};
 
 /// The medians over a method's start phases, with their intervals.
@@ -28,36 +28,40 @@ pub struct Spread {
 impl Spread {
     /// Of a method's values of measures; `None` if its runs had no waits. Where nothing exits, as natively, how many exits a wait has is left out.
     pub(super) fn of(method: &str, values: impl Fn(&str) -> Vec<f64>) -> Option<Self> {
-        let part = |family: &str, most: &u64| {
-            let name = format!("{family}.{most}");
-            Some((*most, summarise(&values(&name))?))
+        let member = |family, member: &str| values(FigureName::member(family, member).as_str());
+        let part = |family, limit: &u64| {
+            let values = member(family, &limit.to_string());
+            Some((*limit, summarise(&values)?))
         };
-        let exits = values("pause-exits").iter().any(|exits| *exits > 0.0);
-        let within = WITHIN.iter().filter(|_| exits);
-        let within = within.filter_map(|most| part("exits-per-wait-within", most));
+        let exits = values(Measure::PauseExits.name());
+        let exits = exits.iter().any(|exits| *exits > 0.0);
+        let within = EXIT_LIMITS.iter().filter(|_| exits);
+        let within = within.filter_map(|limit| part(Measure::ExitsPerWaitCdf, limit));
         let within: Vec<_> = within.collect();
-        let times = |family| HELD.iter().filter_map(move |most| part(family, most));
-        let held: Vec<_> = times("lock-hold-within").collect();
-        let waited: Vec<_> = times("pause-wait-within").collect();
+        let times = |family| {
+            let limits = CYCLE_LIMITS.iter();
+            limits.filter_map(move |limit| part(family, limit))
+        };
+        let held: Vec<_> = times(Measure::LockHoldCdf).collect();
+        let waited: Vec<_> = times(Measure::PauseWaitCdf).collect();
         if within.is_empty() && waited.is_empty() {
             return None;
         }
-        let parts = |family: &str| -> Vec<f64> {
-            let classes = Class::ALL.iter();
-            classes
-                .map(|class| {
-                    let values = values(&format!("{family}.{}", class.name()));
-                    summarise(&values).map_or(0.0, |summary| summary.median)
-                })
-                .collect()
+        let parts = |family| -> Vec<f64> {
+            let classes = PauseExitClass::ALL.iter();
+            let of_class = |class: &PauseExitClass| {
+                let values = member(family, class.name());
+                summarise(&values).map_or(0.0, |summary| summary.median)
+            };
+            classes.map(of_class).collect()
         };
         Some(Self {
             method: String::from(method),
             within,
             held,
             waited,
-            exits: parts("pause-exits"),
-            time: parts("pause-time"),
+            exits: parts(Measure::PauseExitClasses),
+            time: parts(Measure::PauseWaitShares),
         })
     }
 }
@@ -94,7 +98,7 @@ pub(super) fn draw(page: &mut Page, spreads: &[Spread]) {
             "How long waits take, from the first exit (natively from the first turn of the loop): the part of the waits that take so many cycles at most",
         );
     }
-    let classes = Class::ALL.map(Class::name);
+    let classes = PauseExitClass::ALL.map(PauseExitClass::name);
     let rows = |parts: fn(&Spread) -> &Vec<f64>| -> Vec<(String, Vec<f64>)> {
         let each = spreads.iter().filter(|spread| !spread.within.is_empty());
         each.map(|spread| (spread.method.clone(), parts(spread).clone()))
@@ -120,32 +124,27 @@ mod tests {
     #[test]
     fn only_methods_with_waits_are_drawn() {
         assert_eq!(Spread::of("yield", |_| Vec::new()), None);
-        let mut values: BTreeMap<String, Vec<f64>> = WITHIN
+        let mut values: BTreeMap<String, Vec<f64>> = EXIT_LIMITS
             .iter()
-            .map(|most| {
-                (
-                    format!("exits-per-wait-within.{most}"),
-                    vec![50.0, 70.0, 90.0],
-                )
-            })
+            .map(|most| (format!("exits-per-wait-cdf.{most}"), vec![50.0, 70.0, 90.0]))
             .collect();
         values.insert(String::from("pause-exits"), vec![900.0, 1000.0, 1100.0]);
-        values.insert(String::from("pause-exits.next-off"), vec![20.0, 30.0, 40.0]);
+        values.insert(
+            String::from("pause-exits.waiter-preempted"),
+            vec![20.0, 30.0, 40.0],
+        );
         let of = |measure: &str| values.get(measure).cloned().unwrap_or_default();
         let spread = Spread::of("yield", of).unwrap();
-        assert_eq!(spread.within.len(), WITHIN.len());
+        assert_eq!(spread.within.len(), EXIT_LIMITS.len());
         assert_eq!(spread.within[0].1.median, 70.0);
         assert_eq!(spread.held, []);
         assert_eq!(spread.exits, [0.0, 30.0, 0.0, 0.0, 0.0, 0.0]);
         let mut page = Page::new("t");
         draw(&mut page, &[spread]);
         let html = page.finish();
-        assert!(html.contains("holder-off") && html.matches("<figure").count() == 3);
+        assert!(html.contains("holder-preempted") && html.matches("<figure").count() == 3);
         // Half a microsecond and so on: where locks were held, that is drawn as well.
-        values.insert(
-            String::from("lock-hold-within.2048"),
-            vec![99.0, 99.6, 99.9],
-        );
+        values.insert(String::from("lock-hold-cdf.2048"), vec![99.0, 99.6, 99.9]);
         let of = |measure: &str| values.get(measure).cloned().unwrap_or_default();
         let spread = Spread::of("yield", of).unwrap();
         assert_eq!((spread.held.len(), spread.held[0].0), (1, 2048));
@@ -154,7 +153,7 @@ mod tests {
         assert_eq!(page.finish().matches("<figure").count(), 4);
         // Natively nothing exits, and only times are drawn.
         values.insert(String::from("pause-exits"), vec![0.0, 0.0, 0.0]);
-        let name = String::from("pause-wait-within.8192");
+        let name = String::from("pause-wait-cdf.8192");
         values.insert(name, vec![70.0, 80.0, 90.0]);
         let of = |measure: &str| values.get(measure).cloned().unwrap_or_default();
         let native = Spread::of("native", of).unwrap();

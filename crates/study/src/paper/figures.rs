@@ -75,9 +75,9 @@ pub struct Cost {
     pub measures: Vec<String>,
 }
 
-/// Endings of the names of measures in cycles and in instructions.
-const CYCLES: &str = "-cycles";
-const INSTRUCTIONS: &str = "-instructions";
+/// Words for the unit in the names of measures of events.
+const CYCLES: &str = "cycles";
+const INSTRUCTIONS: &str = "instructions";
 
 impl Cost {
     /// The same in instructions.

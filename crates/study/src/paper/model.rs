@@ -8,6 +8,7 @@
 use super::Case;
 use super::result::ModelPoint;
 use crate::laboratory::statistics::{Summary, paired_ratio, summarise};
+use runner::measures::Measure;
 
 /// D of the model, as a part, for r and for T0 and AT in the same unit.
 pub(super) fn reduction(r: f64, instruction: f64, nitr: f64, walk: f64) -> f64 {
@@ -26,16 +27,20 @@ pub(super) fn of_case(case: &Case, values: impl Fn(&str, &str) -> Vec<f64>) -> V
 }
 
 fn point(base: &str, method: &str, values: &impl Fn(&str, &str) -> Vec<f64>) -> Option<ModelPoint> {
-    let median = |measure| summarise(&values(base, measure)).map(|summary| summary.median);
-    let pairs = |first: &str, second: &str, measure| -> Vec<(f64, f64)> {
-        let both = values(first, measure).into_iter();
-        both.zip(values(second, measure)).collect()
+    let median =
+        |measure: Measure| summarise(&values(base, measure.name())).map(|summary| summary.median);
+    let pairs = |first: &str, second: &str, measure: Measure| -> Vec<(f64, f64)> {
+        let both = values(first, measure.name()).into_iter();
+        both.zip(values(second, measure.name())).collect()
     };
-    let r = paired_ratio(&pairs(base, method, "guest-tlb-miss-ratio"))?;
-    let part = paired_ratio(&pairs(method, base, "guest-instruction-time"))?;
+    let r = paired_ratio(&pairs(base, method, Measure::GuestTlbMissRatio))?;
+    let part = paired_ratio(&pairs(method, base, Measure::GuestCpi))?;
     let per_cent = |ratio: f64| 100.0 * (1.0 - ratio);
-    let (instruction, walk) = (median("guest-basic-time")?, median("guest-walk-time")?);
-    let nitr = median("guest-tlb-miss-ratio")? / 100.0;
+    let (instruction, walk) = (
+        median(Measure::GuestBaseCpi)?,
+        median(Measure::GuestCyclesPerWalk)?,
+    );
+    let nitr = median(Measure::GuestTlbMissRatio)? / 100.0;
     Some(ModelPoint {
         method: String::from(method),
         base: String::from(base),

@@ -9,11 +9,15 @@ use super::registration::State;
 use super::{Judgement, Published, Question};
 use crate::laboratory::verdict::{Answer, refusal};
 use crate::laboratory::{Entry, MadeBy, Outcome, Point};
-use runner::measures::Figures;
+use runner::measures::{FigureName, Figures, Measure};
 use system::fingerprint::Fingerprint;
 
 /// Measures from which those relative to the native run are computed (`measures::relative`).
-const COMPARED: [&str; 3] = ["etr", "itr", "event-cycles"];
+const COMPARED: [Measure; 3] = [
+    Measure::Throughput,
+    Measure::CompletionsPerBusySecond,
+    Measure::CyclesPerEvent,
+];
 
 /// Questions that the phases of a plan cannot decide, a line each. Costs of events are left out: they may be of one run, and say so.
 pub fn too_few(paper: &Published, plan: &Plan) -> Vec<String> {
@@ -29,14 +33,14 @@ fn made_up(paper: &Published, plan: &Plan) -> Vec<Entry> {
     });
     let negatives = paper.negatives.iter().map(|negative| &negative.measure);
     let named = figures.chain(negatives).map(String::as_str);
-    let names: Vec<&str> = named.chain(COMPARED).collect();
+    let names: Vec<FigureName> = named
+        .filter_map(FigureName::find)
+        .chain(COMPARED.map(FigureName::from))
+        .collect();
     let entry = |method: usize, phase: usize, point: &Point| {
         // Phases that agree in every figure are one run.
         let value = 4.0_f64.powi(method as i32) * (1.0 + phase as f64);
-        let figures: Figures = names
-            .iter()
-            .map(|name| (String::from(*name), value))
-            .collect();
+        let figures: Figures = names.iter().map(|name| (name.clone(), value)).collect();
         Entry {
             id: Fingerprint::of(b""),
             point: point.clone(),

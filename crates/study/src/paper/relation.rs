@@ -31,8 +31,8 @@ impl Relation {
                 Outcome::Failed(_) => return None,
             };
             // Where no loop exits there is no such figure.
-            let across = figures.get(&against.across).copied().unwrap_or(0.0);
-            Some((across, *figures.get(&against.up)?))
+            let across = figures.named(&against.across).unwrap_or(0.0);
+            Some((across, figures.named(&against.up)?))
         };
         let points: Vec<(f64, f64)> = entries.iter().filter_map(point).collect();
         Self {
@@ -150,7 +150,7 @@ mod tests {
         let relation = Relation {
             method: String::from("yield"),
             across: String::from("pause-exits"),
-            up: String::from("etr"),
+            up: String::from("throughput"),
             correlation: correlation(&points),
             slope: Some(2.0),
             points,

@@ -9,7 +9,7 @@ use crate::drawing::{self, Line, Page, Points};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Verdict, correction};
-use runner::measures;
+use runner::measures::Measure;
 use runner::table::Table;
 use runner::table::number;
 use std::fmt::Write;
@@ -200,7 +200,7 @@ fn place(case: &CaseResult) -> String {
 
 /// A measure with its unit.
 fn with_unit(name: &str) -> String {
-    let unit = measures::find(name).map_or("", |measure| measure.unit);
+    let unit = Measure::unit_of(name);
     match unit {
         "" => String::from(name),
         unit => format!("{name} ({unit})"),

@@ -2,7 +2,7 @@
 
 use super::published::NATIVE;
 use crate::laboratory::{Entry, Outcome, is_one_run};
-use runner::measures::relative;
+use runner::measures::{Measure, relative};
 
 pub(super) type Methods<'a> = [(String, &'a [Entry])];
 
@@ -17,7 +17,7 @@ pub(super) fn one_run(methods: &Methods<'_>, of: &[&str]) -> bool {
 }
 
 pub(super) fn value(entry: &Entry, measure: &str) -> Option<f64> {
-    entry.outcome.figures()?.get(measure).copied()
+    entry.outcome.figures()?.named(measure)
 }
 
 /// The sum of these measures of a method, phase by phase; nothing for a phase that has not all of them.
@@ -31,8 +31,10 @@ pub(super) fn is_one(methods: &Methods<'_>, method: &str) -> bool {
     is_one_run(entries(methods, method))
 }
 
-/// Measures that compare with the native run.
-const RELATIVE: [&str; 4] = ["native-etr", "er", "cr", "event-expansion"];
+/// Returns whether a measure compares with the native run.
+fn is_relative(measure: &str) -> bool {
+    Measure::RELATIVE.iter().any(|one| one.name() == measure)
+}
 
 /// One of these measures of a method, phase by phase; nothing for a phase in which a run has failed.
 pub(super) fn beside_native(
@@ -45,14 +47,14 @@ pub(super) fn beside_native(
         .zip(entries(methods, NATIVE));
     both.map(|(entry, native)| {
         let (ours, native) = (entry.outcome.figures()?, native.outcome.figures()?);
-        relative(ours, native).get(measure).copied()
+        relative(ours, native).named(measure)
     })
     .collect()
 }
 
 pub(super) fn values(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64> {
     // What is relative to native is computed phase by phase.
-    if RELATIVE.contains(&measure) {
+    if is_relative(measure) {
         let values = beside_native(methods, method, measure);
         return values.into_iter().flatten().collect();
     }
@@ -66,15 +68,14 @@ pub(super) fn pairs(
     base: &str,
     measure: &str,
 ) -> Vec<(f64, f64)> {
-    match measure {
-        // Its ratios are those of etr.
-        "native-etr" => return Vec::new(),
-        _ if RELATIVE.contains(&measure) => {
-            let of = |method| beside_native(methods, method, measure);
-            let both = of(method).into_iter().zip(of(base));
-            return both.filter_map(|(ours, base)| ours.zip(base)).collect();
-        }
-        _ => {}
+    // The ratios of relative throughput are those of throughput.
+    if measure == Measure::RelativeThroughput.name() {
+        return Vec::new();
+    }
+    if is_relative(measure) {
+        let of = |method| beside_native(methods, method, measure);
+        let both = of(method).into_iter().zip(of(base));
+        return both.filter_map(|(ours, base)| ours.zip(base)).collect();
     }
     let both = entries(methods, method).iter().zip(entries(methods, base));
     both.filter_map(|(entry, base)| Some((value(entry, measure)?, value(base, measure)?)))

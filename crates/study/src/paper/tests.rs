@@ -6,7 +6,7 @@ use super::*;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Answer, Verdict};
 use crate::laboratory::{Computer, Entry, MadeBy, Outcome, Point};
-use runner::measures::Figures;
+use runner::measures::{Figures, Measure};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use system::fingerprint::Fingerprint;
@@ -50,7 +50,7 @@ fn transcription_agrees_with_papers_text() {
     // whose ITR does not follow.
     for case in ["1", "2", "3", "4", "6", "7"] {
         let of = |measure| value(&spins, 3, case, measure, "rslp");
-        let busy = of("etr") / of("itr") * 100.0;
+        let busy = of("throughput") / of("completions-per-busy-second") * 100.0;
         let least = of("guest-utilisation") + of("scheduling-overhead");
         assert!(
             busy > least - 0.6 && busy < 101.0,
@@ -66,11 +66,11 @@ fn transcription_agrees_with_papers_text() {
         ("4", 29.15, 96.69),
         ("5", 22.63, 97.66),
     ] {
-        let of = |method| value(&waits, 1, case, "etr", method);
+        let of = |method| value(&waits, 1, case, "throughput", method);
         let (a, b, c) = (of("active-wait-all"), of("self-wait-all"), of("native"));
         assert!(((b - a) / a * 100.0 - gain).abs() < 0.15, "case {case}");
         assert!((b / c * 100.0 - part).abs() < 0.05, "case {case}");
-        let said = value(&waits, 1, case, "native-etr", "self-wait-all");
+        let said = value(&waits, 1, case, "relative-throughput", "self-wait-all");
         assert_eq!(said, part);
     }
 }
@@ -80,7 +80,7 @@ fn paper_003_ratios_match_its_frequencies() {
     let paper = published("paper-003");
     let of = |measure, method| value(&paper, 1, "as published", measure, method);
     for (method, said) in [("fixed", 0.6), ("last-host", 2.2)] {
-        let nitr = 100.0 * of("guest-walks", method) / of("guest-instructions", method);
+        let nitr = 100.0 * of("guest-page-walks", method) / of("guest-instructions", method);
         assert!((of("guest-tlb-miss-ratio", method) - nitr).abs() < 1e-4);
         assert!((nitr - said).abs() < 0.05, "{nitr}");
     }
@@ -277,15 +277,15 @@ methods = ["host-interrupt", "self-wait"]
 quick = { jobs = 2 }
 native = { jobs = 8 }
 figure = [
-  { measure = "etr", values = { host-interrupt = 1.0, self-wait = 1.2, native = 2.0 } },
-  { measure = "native-etr", values = { host-interrupt = 50, self-wait = 60 } },
+  { measure = "throughput", values = { host-interrupt = 1.0, self-wait = 1.2, native = 2.0 } },
+  { measure = "relative-throughput", values = { host-interrupt = 50, self-wait = 60 } },
 ]
-claim = [{ text = "more", measure = "etr", more = "self-wait", less = "host-interrupt" }]
+claim = [{ text = "more", measure = "throughput", more = "self-wait", less = "host-interrupt" }]
 [[negative]]
 title = "nothing"
 system = "system.toml"
 methods = ["host-interrupt", "self-wait"]
-measure = "etr"
+measure = "throughput"
 tolerance = 1.0
 "#;
 
@@ -297,7 +297,7 @@ fn gain(point: &Point, gain: f64) -> Figures {
         false => 1.0,
     };
     let phase = 1.0 + point.seed as f64 / 10.0;
-    Figures::from([(String::from("etr"), phase * method)])
+    Figures::from([(Measure::Throughput, phase * method)])
 }
 
 #[test]
@@ -309,14 +309,14 @@ fn gain_fails_where_impossible() {
     let effect = case
         .effects
         .iter()
-        .find(|effect| effect.measure == "etr" && effect.method == "self-wait")
+        .find(|effect| effect.measure == "throughput" && effect.method == "self-wait")
         .unwrap();
     assert_eq!(effect.verdict, Some(Verdict::AsInThePaper));
     assert_eq!(effect.size, Some(Size::Alike));
     let of_native = case
         .effects
         .iter()
-        .find(|effect| effect.measure == "native-etr" && effect.method == "self-wait");
+        .find(|effect| effect.measure == "relative-throughput" && effect.method == "self-wait");
     let of_native = of_native.unwrap().ours.unwrap();
     assert!((of_native.median - 60.0).abs() < 1e-9);
     // Phases differ by more than the gain, but not within a phase.
@@ -380,14 +380,12 @@ fn the_model_stands_beside_what_is_measured() {
         // T0 = 3 and AT = 25 cycles, 2 % of walks before and 1 % after.
         let nitr = if is_new { 1.0 } else { 2.0 };
         let time = 3.0 + nitr / 100.0 * 25.0;
-        [
-            ("guest-tlb-miss-ratio", nitr),
-            ("guest-instruction-time", time),
-            ("guest-basic-time", 3.0),
-            ("guest-walk-time", 25.0),
-        ]
-        .map(|(name, value)| (String::from(name), value))
-        .into()
+        Figures::from([
+            (Measure::GuestTlbMissRatio, nitr),
+            (Measure::GuestCpi, time),
+            (Measure::GuestBaseCpi, 3.0),
+            (Measure::GuestCyclesPerWalk, 25.0),
+        ])
     });
     let [point] = &judgement.cases[0].model[..] else {
         panic!("{judgement:?}")
@@ -466,7 +464,7 @@ fn case_may_have_own_computer_and_phases() {
 #[test]
 fn missing_figure_shifts_no_other_phase() {
     let paper = PAPER.replace(
-        "{ measure = \"native-etr\", values = { host-interrupt = 50, self-wait = 60 } }",
+        "{ measure = \"relative-throughput\", values = { host-interrupt = 50, self-wait = 60 } }",
         "{ measure = \"er\", values = { host-interrupt = 10, self-wait = 5 } }",
     );
     let judgement = judged(&paper, |point| {
@@ -479,10 +477,11 @@ fn missing_figure_shifts_no_other_phase() {
             (false, true) => 1.0 / (1.0 + expansion / 2.0),
         };
         let lacks = waits && !point.native && point.seed == 0;
-        Figures::from_iter((!lacks).then(|| (String::from("etr"), etr)))
+        Figures::from_iter((!lacks).then(|| (Measure::Throughput.into(), etr)))
     });
     let effects = judgement.cases[0].effects.iter();
-    let mut of_er = effects.filter(|one| one.measure == "er" && one.method == "self-wait");
+    let mut of_er =
+        effects.filter(|one| one.measure == "elapsed-time-expansion" && one.method == "self-wait");
     let ratios = &of_er.next().unwrap().ratios;
     assert_eq!(ratios.len(), 7);
     assert!(

@@ -63,7 +63,7 @@ impl Judged<'_> {
         }
         format!(
             "# The papers' claims\n\n<!-- Made from the papers' results and experiments/{FILE} by `partita results render`: do not \
-             change it by hand. -->\n\n`partita papers` prints the list, `partita papers --run --quick` makes what is missing first, and \
+             change it by hand. -->\n\n`partita paper --all` prints the list, `partita paper --all --run --quick` makes what is missing first, and \
              `--report FILE` draws it. A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out \
              where every place that decides says so. Verdicts are those of the papers' own pages ([method.md](../why/method.md)).\n\n\
              {papers}\n```text\n{}```\n",

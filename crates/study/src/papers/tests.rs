@@ -104,7 +104,7 @@ fn outcome_combines_deciding_places() {
 
 #[test]
 fn missing_commands_and_results_are_named() {
-    let text = "[paper.001]\ntitle = \"t\"\n[paper.002]\ntitle = \"u\"\ncommand = \"partita paper self-wait\"\n\
+    let text = "[paper.001]\ntitle = \"t\"\n[paper.002]\ntitle = \"u\"\ncommand = \"partita paper 002\"\n\
                 [[claim]]\npaper = \"001\"\ntext = \"a\"\nfigure = \"1\"\n\
                 [[claim]]\npaper = \"002\"\nkind = \"soft\"\ntext = \"b\"\nfigure = \"<2>\"\nreason = \"because\"\n";
     let folder = tempfile::tempdir().unwrap();

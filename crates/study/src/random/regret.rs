@@ -3,6 +3,7 @@
 use super::Drawn;
 use crate::compare::Combination;
 use crate::laboratory::{Entry, Outcome};
+use runner::measures::{FigureName, Measure};
 use runner::table::Table;
 use serde::Serialize;
 
@@ -31,7 +32,7 @@ pub struct Row {
 }
 
 /// The measures of [`Row::least_of_share`].
-const SHARES: [&str; 2] = ["least-of-share-20ms", "least-of-share-200ms"];
+const SHARES: [Measure; 2] = [Measure::MinShare20, Measure::MinShare200];
 
 impl Regret {
     /// Regret from entries, which are in the order of systems, combinations and start phases.
@@ -138,12 +139,13 @@ impl Row {
                 Outcome::Finished { figures, .. } => {
                     let rates = system.guests.iter().zip(["a", "b", "c", "d"]);
                     let rates = rates.map(|(guest, vm)| {
-                        let rate = figures.get(&format!("etr.{vm}")).copied();
+                        let name = FigureName::member(Measure::VmThroughput, vm);
+                        let rate = figures.named(name.as_str());
                         (guest.share as f64, rate.unwrap_or(0.0))
                     });
                     throughputs.push(throughput(rates));
-                    for (least, name) in least.iter_mut().zip(SHARES) {
-                        let own = figures.get(name).copied().map(|per_cent| per_cent / 100.0);
+                    for (least, measure) in least.iter_mut().zip(SHARES) {
+                        let own = figures.get(measure).map(|per_cent| per_cent / 100.0);
                         *least = match (*least, own) {
                             (Some(one), Some(other)) => Some(f64::min(one, other)),
                             (one, other) => one.or(other),

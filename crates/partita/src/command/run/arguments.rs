@@ -63,8 +63,9 @@ pub(in crate::command) struct RunArguments {
     /// command lines and terminals
     #[arg(long, conflicts_with_all = ["console", "native"])]
     pub(super) kvm: bool,
-    /// Makes no native run beside this one. Otherwise, where the first VM's work is counted, er, cr and native-etr are
-    /// computed from the same work by the first VM's kernel on the machine itself: a recorded run, else one that is made
+    /// Makes no native run beside this one. Otherwise, where the first VM's work is counted, relative-throughput,
+    /// elapsed-time-expansion and cpu-time-expansion are computed from the same work by the first VM's kernel on the machine itself: a
+    /// recorded run, else one that is made
     #[arg(long)]
     pub(in crate::command) without_native: bool,
     /// Says what a measure means, instead of running
@@ -80,8 +81,8 @@ pub(in crate::command) struct RunArguments {
     /// exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
     pub(super) steady: bool,
-    /// Counts the passages through the hypervisor in that part, by what the guest was left for: the measures `passage-cycles` and
-    /// `passage-instructions`
+    /// Counts the passages through the hypervisor in that part, by what the guest was left for: the measures `exit-latency-cycles` and
+    /// `exit-latency-instructions`
     #[arg(long, requires = "steady")]
     pub(super) passages: bool,
     /// Measures besides what part of its share each VM had that always wanted it, in windows of 20 ms and of 200 ms: for systems

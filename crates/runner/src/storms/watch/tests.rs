@@ -74,8 +74,8 @@ fn hear(events: impl IntoIterator<Item = Event>) -> Storms {
     watcher.storms()
 }
 
-fn exits(storms: &Storms, class: Class) -> u64 {
-    let all = Class::ALL.iter().zip(storms.exits);
+fn exits(storms: &Storms, class: PauseExitClass) -> u64 {
+    let all = PauseExitClass::ALL.iter().zip(storms.exits);
     all.filter(|(known, _)| **known == class)
         .map(|(_, exits)| exits)
         .sum()
@@ -98,7 +98,7 @@ fn exit_is_false_while_holder_runs() {
     let mut events = taken();
     events.extend(pause(40, 0, 1));
     let storms = hear(events);
-    assert_eq!(exits(&storms, Class::Runs), 1);
+    assert_eq!(exits(&storms, PauseExitClass::FalseExit), 1);
     assert_eq!(storms.contended, 1);
 }
 
@@ -117,8 +117,8 @@ fn preempted_holder_differs_from_preempted_waiter() {
     events.push(lock(120, 0, 4, 2, true));
     events.extend(pause(130, 0, 1));
     let storms = hear(events);
-    assert_eq!(exits(&storms, Class::HolderOff), 1);
-    assert_eq!(exits(&storms, Class::NextOff), 1);
+    assert_eq!(exits(&storms, PauseExitClass::HolderPreempted), 1);
+    assert_eq!(exits(&storms, PauseExitClass::WaiterPreempted), 1);
     // vCPU 2 held it from 20 to 100, vCPU 1 from 100 to 110.
     assert_eq!(storms.holds, [80, 10]);
 }
@@ -162,7 +162,7 @@ fn lock_state_survives_new_count() {
     events.extend([lock(60, 1, 3, 0, true), lock(70, 1, 3, 1, true)]);
     let storms = tell(events).storms();
     // One exit since, of a wait that has had two, and one ticket, at a lock whose holder had it before.
-    assert_eq!(exits(&storms, Class::Runs), 1);
+    assert_eq!(exits(&storms, PauseExitClass::FalseExit), 1);
     assert_eq!((storms.exits_of_waits, storms.contended), (vec![2], 1));
     assert_eq!(storms.holds, [50]);
 }
@@ -174,7 +174,7 @@ fn lock_taken_earlier_has_unknown_holder() {
     // vCPU 2 has it, and passes it on.
     events.extend([lock(10, 0, 2, 0, false), lock(20, 1, 2, 1, true)]);
     let storms = hear(events);
-    assert_eq!(exits(&storms, Class::HolderUnknown), 1);
+    assert_eq!(exits(&storms, PauseExitClass::HolderUnknown), 1);
     assert_eq!(storms.exits.iter().sum::<u64>(), 1);
 }
 
@@ -186,7 +186,7 @@ fn unreadable_loop_counts_without_wait() {
         physical: None,
     };
     let storms = hear([enter(0, 0, 1), at(5, 0, happening)]);
-    assert_eq!(exits(&storms, Class::NotRead), 1);
+    assert_eq!(exits(&storms, PauseExitClass::Undecoded), 1);
     assert_eq!(storms.loops.get(&0x1000), Some(&1));
     assert!(storms.exits_of_waits.is_empty() && storms.worst.is_none());
 }
@@ -206,7 +206,7 @@ fn flag_store_ends_all_waits() {
     events.extend(pause(10, 0, 1));
     events.push(word(30, 11));
     let storms = hear(events);
-    assert_eq!(exits(&storms, Class::OtherWord), 1);
+    assert_eq!(exits(&storms, PauseExitClass::NotALock), 1);
     assert_eq!(storms.waits, [20]);
 }
 
@@ -222,10 +222,16 @@ fn time_after_exit_belongs_to_class() {
     events.push(lock(100, 1, 2, 1, true));
     let storms = hear(events);
     let lost = |class| {
-        let mut all = Class::ALL.iter().zip(storms.lost);
+        let mut all = PauseExitClass::ALL.iter().zip(storms.lost);
         all.find(|(known, _)| **known == class).unwrap().1
     };
-    assert_eq!((lost(Class::Runs), lost(Class::HolderOff)), (30, 30));
+    assert_eq!(
+        (
+            lost(PauseExitClass::FalseExit),
+            lost(PauseExitClass::HolderPreempted)
+        ),
+        (30, 30)
+    );
     assert_eq!(storms.lost.iter().sum::<u64>(), storms.waits[0]);
 }
 
@@ -238,7 +244,7 @@ fn exits_in_one_period_count_together() {
     events.extend(pause(50, 1, 3));
     events.extend(pause(51 + TOGETHER, 0, 1));
     let storms = hear(events);
-    assert_eq!((storms.together, storms.together_most), (1 + 2 + 1, 2));
+    assert_eq!((storms.together, storms.max_together), (1 + 2 + 1, 2));
 }
 
 #[test]

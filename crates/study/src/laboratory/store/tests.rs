@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::laboratory::Computer;
-use runner::measures::Figures;
+use runner::measures::{Figures, Measure};
 use std::collections::BTreeMap;
 
 fn entry(seed: u64) -> Entry {
@@ -24,7 +24,7 @@ fn entry(seed: u64) -> Entry {
         point,
         made_by,
         outcome: Outcome::Finished {
-            figures: Figures::from([(String::from("etr"), 0.1 + seed as f64 / 3.0)]),
+            figures: Figures::from([(Measure::Throughput, 0.1 + seed as f64 / 3.0)]),
             report: serde_json::json!({ "seconds": 1.25 }),
         },
     }

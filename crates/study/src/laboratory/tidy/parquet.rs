@@ -136,7 +136,7 @@ mod tests {
             seed,
             is_steady: seed == 1,
             settings: vec![setting.map(String::from)],
-            measure: String::from("etr"),
+            measure: String::from("throughput"),
             unit: String::from("ends/s"),
             value,
         }
@@ -175,7 +175,7 @@ mod tests {
                 ("seed", Field::ULong(seed)),
                 ("steady", Field::Bool(steady)),
                 ("spin", spin),
-                ("measure", text("etr")),
+                ("measure", text("throughput")),
                 ("unit", text("ends/s")),
                 ("value", Field::Double(value)),
             ])

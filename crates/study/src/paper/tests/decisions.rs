@@ -23,7 +23,7 @@ fn one_start_phase_is_no_verdict() {
 
 #[test]
 fn table_is_decided_as_one_family() {
-    // Two effects (native and self-wait of etr) and a claim: 2 * 2^-6 = 0.031 is above 0.05 / 3.
+    // Two effects (native and self-wait of throughput) and a claim: 2 * 2^-6 = 0.031 is above 0.05 / 3.
     let judgement = judged_with(6, PAPER, |point| gain(point, 0.2));
     assert_eq!(judgement.families[0].comparisons, 3);
     let effects = judgement.cases[0].effects.iter();
@@ -108,8 +108,8 @@ fn orders_are_told_phase_by_phase() {
         "[[negative]]",
         "[[case]]\ntable = 1\nname = \"2\"\ntitle = \"d\"\nsystem = \"system.toml\"\n\
          methods = [\"host-interrupt\", \"self-wait\"]\nparameters = { jobs = 3 }\nquick = { jobs = 3 }\n\
-         figure = [{ measure = \"etr\", values = { host-interrupt = 1.0, self-wait = 1.1 } }]\n\
-         [[order]]\ntext = \"falls\"\nmeasure = \"etr\"\nmethod = \"self-wait\"\ncases = [\"1\", \"2\"]\n\
+         figure = [{ measure = \"throughput\", values = { host-interrupt = 1.0, self-wait = 1.1 } }]\n\
+         [[order]]\ntext = \"falls\"\nmeasure = \"throughput\"\nmethod = \"self-wait\"\ncases = [\"1\", \"2\"]\n\
          [[negative]]",
         1,
     );
@@ -159,7 +159,11 @@ fn runs_do_planned_work() {
 fn mistakes_in_a_papers_file_are_named() {
     let cases = [
         ("title", "tittle", "tittle"),
-        ("\"etr\", values", "\"ert\", values", "no measure ert"),
+        (
+            "\"throughput\", values",
+            "\"ert\", values",
+            "no measure \"ert\"",
+        ),
         (
             "self-wait = 1.2",
             "self-weight = 1.2",
@@ -194,11 +198,11 @@ fn mistakes_in_a_papers_file_are_named() {
 fn gain_is_drawn_over_loss() {
     let with = |over: &str, base: &str| {
         format!(
-            "{PAPER}\n[[gain]]\ntitle = \"gain over loss\"\ntable = 1\nmeasure = \"etr\"\n\
+            "{PAPER}\n[[gain]]\ntitle = \"gain over loss\"\ntable = 1\nmeasure = \"throughput\"\n\
              method = \"self-wait\"\nbase = \"{base}\"\nover = [{over}]\n"
         )
     };
-    let good = with("\"etr\", \"native-etr\"", "host-interrupt");
+    let good = with("\"throughput\", \"relative-throughput\"", "host-interrupt");
     let judgement = judged(&good, |point| gain(point, 0.1));
     let [gain] = &judgement.gains[..] else {
         panic!("{judgement:?}")
@@ -206,7 +210,7 @@ fn gain_is_drawn_over_loss() {
     let [point] = &gain.points[..] else {
         panic!("{gain:?}")
     };
-    // The paper: 1.2 for 1.0, over 1.0 + 50. Here every phase has 1.1 for 1.0, over the median of etr and half
+    // The paper: 1.2 for 1.0, over 1.0 + 50. Here every phase has 1.1 for 1.0, over the median of throughput and half
     // of the native run.
     let etr = judgement.cases[0].effects[0].ours.unwrap().median;
     let (across, up) = point.paper.unwrap();
@@ -225,11 +229,15 @@ fn gain_is_drawn_over_loss() {
         "{text}"
     );
     let page = page(&judgement, &[], "", &[]);
-    assert!(page.contains("etr + native-etr of host-interrupt, %"));
+    assert!(page.contains("throughput + relative-throughput of host-interrupt, %"));
     for (over, base, told) in [
-        ("\"etrs\"", "host-interrupt", "no measure etrs"),
-        ("\"etr\"", "self-wait", "compares self-wait with self-wait"),
-        ("\"etr\"", "native", "compares self-wait with native"),
+        ("\"etrs\"", "host-interrupt", "no measure \"etrs\""),
+        (
+            "\"throughput\"",
+            "self-wait",
+            "compares self-wait with self-wait",
+        ),
+        ("\"throughput\"", "native", "compares self-wait with native"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("published.toml");
@@ -383,8 +391,8 @@ fn too_few_phases_are_known_beforehand() {
     // As below: 2 * 2^-6 is above 0.05 / 3, and 2 * 2^-7 is not. The claim has one direction alone: 2^-6 is below it, and the effects are refused.
     let few = told_with(6);
     let effects = [
-        "table 1, case 1: etr of self-wait: refused: 6 phases cannot tell; 7 are needed",
-        "table 1, case 1: etr of native: refused: 6 phases cannot tell; 7 are needed",
+        "table 1, case 1: throughput of self-wait: refused: 6 phases cannot tell; 7 are needed",
+        "table 1, case 1: throughput of native: refused: 6 phases cannot tell; 7 are needed",
     ];
     for effect in effects {
         assert!(few.iter().any(|line| line == effect), "{few:#?}");
