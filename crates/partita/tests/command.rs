@@ -246,7 +246,7 @@ fn a_comparison_that_makes_no_sense_is_refused_before_anything_runs() {
             &["--vary", "spin=wapd", "--vary", "spin=wopd"],
             "varied twice",
         ),
-        (&["--measure", "ettr"], "did you mean throughput?"),
+        (&["--measure", "thruput"], "did you mean throughput?"),
     ];
     for (options, expected) in cases {
         let mut arguments = vec!["compare", "system.toml", "--hypervisor", "hypervisor"];
@@ -364,7 +364,10 @@ fn former_words_for_papers_are_refused() {
         (&["papers"][..], "`paper --all`"),
         (&["papers", "--run", "--quick"], "`paper --all`"),
         (&["paper", "spins"], "spins is called 000 now"),
-        (&["paper", "tlb-reuse", "--quick"], "tlb-reuse is called 003 now"),
+        (
+            &["paper", "tlb-reuse", "--quick"],
+            "tlb-reuse is called 003 now",
+        ),
     ] {
         let (code, _, err) = partita(folder.path(), arguments);
         assert_eq!(code, Some(2), "{err}");

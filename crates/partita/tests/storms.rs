@@ -264,10 +264,15 @@ fn few_exits_are_of_waits_that_were_read(ours: &[serde_json::Value]) {
 fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
     assert!(number(ours, "max-exits-per-wait") <= 3.0, "{ours}");
     // Exits at locks were of waits whose ticket the hypervisor recovered.
-    let at_locks: f64 = ["holder-off", "next-off", "runs", "holder-unknown"]
-        .iter()
-        .map(|class| number(ours, &format!("pause-exits.{class}")))
-        .sum();
+    let at_locks: f64 = [
+        "holder-preempted",
+        "waiter-preempted",
+        "false-exit",
+        "holder-unknown",
+    ]
+    .iter()
+    .map(|class| number(ours, &format!("pause-exits.{class}")))
+    .sum();
     let at_locks = at_locks / 100.0 * number(ours, "pause-exits");
     let read = number(ours, "events.ticket-decoded") + number(ours, "events.spin-satisfied");
     // Without a storm there are some ten, of which one may be of a wait that was not read.
@@ -276,12 +281,12 @@ fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
         "{read} of {at_locks}: {ours}"
     );
     let closed: f64 = [
-        "holder-off",
-        "next-off",
-        "runs",
+        "holder-preempted",
+        "waiter-preempted",
+        "false-exit",
         "holder-unknown",
-        "other-word",
-        "not-read",
+        "not-a-lock",
+        "undecoded",
     ]
     .iter()
     .map(|class| number(ours, &format!("pause-exits.{class}")))

@@ -27,10 +27,10 @@ const MAX_START: u64 = 64 << 20;
 /// Why an ELF file is no hypervisor.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// It cannot be read.
+    /// The hypervisor's file cannot be read.
     #[error("this is no ELF file of the hypervisor: {0}")]
     Elf(#[from] object::Error),
-    /// It belongs elsewhere, or has no header.
+    /// The hypervisor belongs at another address, or has no header.
     #[error("this is no hypervisor for a board: {0}")]
     Foreign(&'static str),
 }
@@ -38,7 +38,7 @@ pub enum KernelError {
 /// The flat kernel image that an ELF file of the hypervisor stands for.
 ///
 /// # Errors
-/// It is none.
+/// The file is no hypervisor.
 pub fn kernel_image(elf: &[u8]) -> Result<Vec<u8>, KernelError> {
     let header = FileHeader64::<LittleEndian>::parse(elf)?;
     let endian = header.endian()?;

@@ -108,7 +108,7 @@ pub enum CheckpointFailure {
         "the run ended, or took longer than it may, before the part of it that is measured was over"
     )]
     SpanTooLong,
-    /// It took longer than it may.
+    /// The run took longer than it may.
     #[error("booting to the checkpoint took longer than it may")]
     TimeLimit,
     /// No more is wanted.

@@ -33,7 +33,7 @@ pub enum ComputerKind {
 /// Switches a computer on. What its console says goes to `output`, an empty piece at the end.
 ///
 /// # Errors
-/// It cannot be switched on; nothing has happened then.
+/// The computer cannot be switched on; nothing has happened then.
 pub fn start(
     kind: &ComputerKind,
     setup: &Setup<'_>,

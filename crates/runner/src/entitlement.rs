@@ -48,15 +48,15 @@ pub(crate) struct Entitled {
 /// State of a vCPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Doing {
-    /// It is on a hart.
+    /// The vCPU is on a hart.
     Runs,
-    /// It could run.
+    /// The vCPU could run.
     Wants,
-    /// It waits for this word.
+    /// The vCPU waits for this word.
     Word(u64),
-    /// It waits for something that a partner does, and nobody tells what.
+    /// The vCPU waits for a partner, and for which word is not known.
     Partner,
-    /// It waits for an interrupt, or was not started.
+    /// The vCPU waits for an interrupt, or was not started.
     Interrupt,
 }
 

@@ -108,7 +108,7 @@ impl Run {
         Self::resume_typing(machine, setup, &[])
     }
 
-    /// The same with these keys typed on the board's console, one in each millisecond of machine time.
+    /// Goes on as [`Run::resume`] does, with these keys typed on the board's console, one in each millisecond of machine time.
     ///
     /// # Errors
     /// As for [`Run::resume`].
@@ -301,7 +301,7 @@ impl Run {
 /// Runs a system from its boot to its end or a limit.
 ///
 /// # Errors
-/// It cannot be started.
+/// The machine cannot be started.
 pub fn run(
     setup: &Setup<'_>,
     chosen: &Chosen,

@@ -62,7 +62,7 @@ pub fn host_files(cache: &Cache) -> [(&'static str, PathBuf); 2] {
 /// brackets, as under Partita.
 ///
 /// # Errors
-/// It cannot be started.
+/// The run cannot be started.
 pub fn under_kvm(
     system: &System,
     cache: &Cache,

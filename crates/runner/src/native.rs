@@ -18,7 +18,7 @@ use system::image::slots::Assignment;
 
 /// Beginning of the guest's last line if its work is done as it should be.
 const PASS: &str = "exerciser: PASS";
-/// The same if it is not.
+/// Beginning of the guest's last line if its work failed.
 const FAIL: &str = "exerciser: FAIL";
 
 /// Result of a native run.
@@ -37,7 +37,7 @@ pub struct Native {
 /// Failure of a native run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NativeFailure {
-    /// It took longer than it may.
+    /// The run took longer than it may.
     TimeLimit,
     /// Anything else, for people.
     Other(String),
@@ -47,7 +47,7 @@ pub enum NativeFailure {
 /// line, and its devices in the slots that they would have. Every line of its console goes to `show`.
 ///
 /// # Errors
-/// It cannot be started.
+/// The run cannot be started.
 pub fn native(
     system: &System,
     cache: &Cache,

@@ -22,23 +22,23 @@ const CPU: &str = "rv64,svinval=on,svpbmt=on,sscofpmf=on";
 /// Why QEMU cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum QemuError {
-    /// It is not there.
+    /// QEMU is not installed.
     #[error(
         "{PROGRAM} cannot be started ({0}); install QEMU 10.0 or newer: on Debian 12 the packages \
          qemu-system-riscv and opensbi of bookworm-backports, which `make setup` does"
     )]
     Start(#[source] std::io::Error),
-    /// It is too old.
+    /// QEMU is too old.
     #[error(
         "{PROGRAM} is version {0}; version 10.0 or newer is needed, which bookworm-backports has"
     )]
     Old(String),
-    /// It has not so many guest interrupt files.
+    /// QEMU has not so many guest interrupt files.
     #[error(
         "guest-interrupt-files = {0}: QEMU's board has at most {GUEST_FILES} a hart; lower it, or run on the machine"
     )]
     GuestFiles(u32),
-    /// It has nobody to sit at terminals.
+    /// QEMU runs have no users at terminals.
     #[error(
         "vm.{0}.terminals: terminals have users on the machine alone; run without --on qemu, or leave them out"
     )]
@@ -48,7 +48,7 @@ pub enum QemuError {
 /// Checks that QEMU is there and new enough.
 ///
 /// # Errors
-/// It is not, with what to do.
+/// QEMU cannot run the system; the message says what to do.
 pub fn check() -> Result<(), QemuError> {
     let output = Command::new(PROGRAM)
         .arg("--version")

@@ -106,7 +106,8 @@ pub struct VmReport {
     /// Its state.
     pub state: &'static str,
     /// Why it ended.
-    pub reason: &'static str,
+    #[serde(rename = "reason")]
+    pub stop_reason: &'static str,
     /// How often it was started again.
     pub restarts: u64,
     /// Interrupts by its kernel's own count, if it reported one.
@@ -118,7 +119,7 @@ pub struct VmReport {
 impl VmReport {
     /// Returns whether it did what a VM should: it powered off, or was never started.
     pub fn is_orderly(&self) -> bool {
-        self.reason == StopReason::PowerOff.name() || self.state == VmState::Defined.name()
+        self.stop_reason == StopReason::PowerOff.name() || self.state == VmState::Defined.name()
     }
 
     /// Interrupts that reached it through the hypervisor, on all harts.

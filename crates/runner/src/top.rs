@@ -24,7 +24,7 @@ struct Share {
 struct Present {
     /// The VMID, in a guest.
     guest: Option<u16>,
-    /// True if it waits in the hypervisor.
+    /// Set while the vCPU waits in the hypervisor.
     waits: bool,
     /// The last vCPU that it had.
     last: Option<u16>,

@@ -8,6 +8,7 @@ mod lanes;
 mod names;
 pub mod perfetto;
 mod record;
+mod states;
 #[cfg(test)]
 mod tests;
 mod timeline;

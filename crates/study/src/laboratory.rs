@@ -36,14 +36,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It ended in order.
+    /// The run ended in order.
     Finished {
         /// The measures.
         figures: Figures,
         /// The whole report that `partita run --json` wrote.
         report: serde_json::Value,
     },
-    /// It did not: why, for people.
+    /// The run failed: the reason, for people.
     Failed(String),
 }
 
@@ -55,6 +55,15 @@ impl Outcome {
             Self::Failed(_) => None,
         }
     }
+}
+
+/// Figures of a report that `partita run --json` wrote.
+///
+/// # Errors
+/// The report has no measures, or one that is not known.
+fn figures_of(report: &serde_json::Value) -> Result<Figures, String> {
+    let measures = report.get("measures").ok_or("report has no measures")?;
+    Figures::deserialize(measures).map_err(|error| format!("measures: {error}"))
 }
 
 /// Returns whether several runs came to the same figures, all of them: they are one run, made often.

@@ -47,10 +47,10 @@ pub struct Paper {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimBasis {
-    /// It measured it.
+    /// The paper measured it.
     #[default]
     Hard,
-    /// It estimated, modelled or argued it.
+    /// The paper estimated, modelled or argued it.
     Soft,
 }
 
@@ -72,7 +72,7 @@ pub struct PaperClaim {
     pub ours: Vec<Place>,
     /// Why it did not come out, or cannot.
     #[serde(default)]
-    pub reason: Option<String>,
+    pub explanation: Option<String>,
 }
 
 /// A place in a paper's result.
@@ -118,7 +118,8 @@ pub struct Beside<'a> {
     /// Place by place.
     pub found: Vec<Found>,
     /// Why it did not come out, or cannot.
-    pub reason: Option<&'a str>,
+    #[serde(rename = "reason")]
+    pub explanation: Option<&'a str>,
 }
 
 /// All claims beside our results.
@@ -132,7 +133,7 @@ impl Papers {
     /// Reads the list.
     ///
     /// # Errors
-    /// It cannot be read, or a claim names a paper that is not in it.
+    /// The list cannot be read, or a claim names a paper that is not in it.
     pub fn read(path: &Path) -> Result<Self, PublishedError> {
         let text = std::fs::read_to_string(path).map_err(|error| PublishedError::File {
             path: path.to_owned(),

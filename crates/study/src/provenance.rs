@@ -14,7 +14,7 @@ pub fn made_by(page: &mut Page, entries: &[Entry]) {
     }
 }
 
-/// The same of a page about one run by this very command.
+/// Adds what made a page about one run by this very command.
 pub fn made_by_this(page: &mut Page) {
     page.heading("What made this");
     let mut table = Table::new(["what", "which"]);

@@ -36,7 +36,7 @@ pub struct Kept {
 pub struct Provenance {
     /// How it was made, in words.
     pub how: String,
-    /// True if the runs were shorter than the full ones.
+    /// Set if the runs were shorter than the full ones.
     pub quick: bool,
     /// How many runs.
     pub runs: usize,

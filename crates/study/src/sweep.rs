@@ -81,7 +81,7 @@ pub struct Turn {
     pub from: f64,
     /// The next value at which the other is.
     pub to: f64,
-    /// True if the combination has more from there on.
+    /// Set if the combination has more from there on.
     pub rises: bool,
 }
 

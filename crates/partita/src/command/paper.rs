@@ -153,11 +153,7 @@ pub(super) struct Repeated {
 
 impl PaperArguments {
     /// Arguments of a paper's result.
-    pub(super) fn of(
-        quick: bool,
-        seeds: Option<u32>,
-        laboratory: &LaboratoryArguments,
-    ) -> Self {
+    pub(super) fn of(quick: bool, seeds: Option<u32>, laboratory: &LaboratoryArguments) -> Self {
         Self {
             paper: None,
             all: false,

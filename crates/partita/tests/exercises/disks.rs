@@ -91,7 +91,7 @@ fn operations_that_fail_stay_on_the_fast_way() {
         let hits = measure("fast-path-ratio");
         assert!(hits >= 99.0, "{hits}");
         // An exit to the device is a notification or an acknowledgement, of which there are as many as interrupts at most.
-        let exits = measure("exits-per-second.mmio-virtio") * measure("seconds");
+        let exits = measure("exits-per-second.mmio-virtio") * measure("uptime");
         let of_each = exits / started / 2.0;
         assert!(told.contains(&of_each), "{of_each} of {started}");
     }

@@ -112,7 +112,7 @@ fn files_that_vcpus_have_left_interrupt_nobody_for_ever() {
             &format!("wait=\"{wait}\""),
         ];
         let told = together("machine", "hostile test=files storm-ms=100", &changes);
-        let exits = measure(&told, "exits-per-second.guest-external") * measure(&told, "seconds");
+        let exits = measure(&told, "exits-per-second.guest-external") * measure(&told, "uptime");
         // Under host interrupts, the end of each wait is one more.
         let most = (migrations(&told) + for_waits * dispatches(&told)) as f64;
         assert!(most > 1000.0 && exits <= most, "{exits} of {most}\n{told}");

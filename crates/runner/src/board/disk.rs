@@ -12,7 +12,7 @@ const SYSTEM_PARTITION: u8 = 0xef;
 const BOOTED: u8 = 0x80;
 /// Free bytes on the disk beside the files: a user adds to them without making another.
 const ROOM: u64 = 32 << 20;
-/// The same files make the same disk.
+/// Equal files make equal disks.
 const IDENTITY: u32 = 0x5061_7274;
 const LABEL: [u8; 11] = *b"PARTITA    ";
 

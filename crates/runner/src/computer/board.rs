@@ -30,7 +30,7 @@ pub struct Shift {
     /// For how long each hart is held up once all VMs work, in nanoseconds of machine time: so slices end at other times. The
     /// steady window begins afterwards.
     pub harts: Vec<u64>,
-    /// True if the VMs are numbered, and laid in memory, from the last to the first.
+    /// Numbers the VMs, and lays them in memory, from the last to the first.
     pub reversed: bool,
 }
 
@@ -46,17 +46,17 @@ pub struct Chosen {
     pub seed: u64,
     /// The command line of what is booted. The hypervisor needs none.
     pub command_line: String,
-    /// True if the machine looks for fences that software leaves out, which is slow.
+    /// Checks for fences that software leaves out, which is slow.
     pub check_translations: bool,
     /// Machine time before that, which is a boot that is not to be checked. If there is any, instructions cost nothing but themselves, before and
     /// afterwards.
     pub check_after: Duration,
-    /// True if instructions cost nothing but themselves for the present, as before a checkpoint that is to be measured from.
+    /// Charges one cycle an instruction for the present, as before a checkpoint that is to be measured from.
     /// What software sees of the machine is the profile's, and so are its devices.
     pub fast: bool,
     /// Shifts at the beginning.
     pub shift: Shift,
-    /// True if the passages through the hypervisor are counted in a steady window.
+    /// Counts the passages through the hypervisor in a steady window.
     pub passages: bool,
 }
 

@@ -49,7 +49,7 @@ pub struct End {
     pub monitor: Option<Monitor>,
     /// Accounts of the pause-loop exits, on a machine that has them.
     pub storms: Option<Storms>,
-    /// Those who sat at the guests' terminals, on the machine.
+    /// Users at the guests' terminals, on the machine.
     pub users: Option<Users>,
     /// Why the computer itself asked for its end, if it did.
     pub early: Option<Early>,
@@ -58,7 +58,7 @@ pub struct End {
 /// Why a run ends before it has come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Early {
-    /// It has taken as long as it may.
+    /// The run has taken as long as it may.
     TimeLimit,
     /// Everybody waits for keys or the like, and none will come.
     Waiting,

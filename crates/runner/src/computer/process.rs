@@ -34,7 +34,7 @@ impl Process {
     /// Starts QEMU. Its console's bytes go to `output`, an empty piece at the end.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn start(arguments: &[OsString], output: Sender<Vec<u8>>) -> std::io::Result<Self> {
         let mut command = guarded(qemu::PROGRAM);
         command.args(arguments);

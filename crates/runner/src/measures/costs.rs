@@ -254,7 +254,7 @@ mod tests {
             vms: vec![crate::report::VmReport {
                 name: String::from("one"),
                 state: "running",
-                reason: "none",
+                stop_reason: "none",
                 restarts: 0,
                 guest_interrupts: None,
                 work: vec![work],

@@ -29,7 +29,7 @@ fn case_one() -> (Report, Guests) {
     let vm = VmReport {
         name: String::from("one"),
         state: "stopped",
-        reason: "power-off",
+        stop_reason: "power-off",
         restarts: 0,
         guest_interrupts: None,
         work: (0..4).map(work).collect(),

@@ -161,7 +161,7 @@ impl Collector {
                 let vm = VmReport {
                     name: String::from(record.name.as_str()),
                     state: record.state.name(),
-                    reason: record.stop_reason.name(),
+                    stop_reason: record.stop_reason.name(),
                     restarts: record.restarts,
                     guest_interrupts: None,
                     work: Vec::new(),

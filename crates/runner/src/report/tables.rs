@@ -113,7 +113,7 @@ impl Report {
             "device",
         ]);
         for vm in &self.vms {
-            let ended = match vm.reason {
+            let ended = match vm.stop_reason {
                 "none" => vm.state,
                 reason => reason,
             };

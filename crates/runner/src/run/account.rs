@@ -17,7 +17,7 @@ use std::time::Duration;
 pub enum Ending {
     /// By itself.
     Finished,
-    /// It took longer than it may.
+    /// The run took longer than it may.
     TimeLimit,
     /// Everybody waited, and nothing was to come.
     Waiting,
@@ -178,7 +178,7 @@ impl Account {
                 // Whoever leaves by the escape key, or runs into the limit, ends what goes on.
                 let asked = self.operator_ended && ending == Ending::Finished;
                 for vm in report.vms.iter().filter(|vm| !vm.is_orderly()) {
-                    let (name, state, reason) = (&vm.name, vm.state, vm.reason);
+                    let (name, state, reason) = (&vm.name, vm.state, vm.stop_reason);
                     let goes_on = reason == StopReason::None.name();
                     if goes_on {
                         unfinished.push(name.clone());

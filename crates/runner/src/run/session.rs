@@ -37,9 +37,9 @@ pub struct Options {
     pub time_limit: Option<Duration>,
     /// The hypervisor's ELF file.
     pub hypervisor: PathBuf,
-    /// True if the firmware's lines are shown too.
+    /// Shows the firmware's lines too.
     pub verbose: bool,
-    /// True if no line is shown at all, unless somebody is at the console.
+    /// Shows no line at all, unless the terminal has a console.
     pub quiet: bool,
     /// A folder for a file of each VM's lines.
     pub logs: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub enum RunError {
     /// There is no hypervisor.
     #[error("there is no hypervisor at {path}; build it by `make build`, or name another with --hypervisor", path = .0.display())]
     NoHypervisor(PathBuf),
-    /// It is something else.
+    /// The hypervisor's file is no ELF file.
     #[error("{path} is no ELF file, and so no hypervisor", path = .0.display())]
     NotHypervisor(PathBuf),
     /// No VM has that name.
@@ -101,7 +101,7 @@ enum Event {
 /// Runs a checked system whose images are there.
 ///
 /// # Errors
-/// It could not be started.
+/// The run could not be started.
 pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
     let person = stdin().is_terminal();
     let own_limit = system.time_limit().map(Duration::from);
@@ -196,7 +196,7 @@ pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> 
 
 /// A run while it goes on.
 struct Session {
-    /// True if the terminal has a console.
+    /// Set if the terminal has a console.
     interactive: bool,
     logs: Option<Logs>,
     control: Control,

@@ -11,7 +11,7 @@ pub struct Record {
     pub first: Option<u64>,
     /// When the last answer was complete.
     pub last: u64,
-    /// True if everything was done, and the user has left.
+    /// Set when everything was done, and the user has left.
     pub left: bool,
     /// Answers that were not what they should have been, for people.
     pub wrong: Vec<String>,

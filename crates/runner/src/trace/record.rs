@@ -3,6 +3,7 @@
 use super::interrupts::{Messages, Sent};
 use super::lanes::LaneRecorder;
 use super::names::{file_name, interrupt};
+use super::states::{OnHart, Spin};
 use super::{Flow, Owner, SliceKind, Timeline, Window};
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
@@ -15,32 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub const PAUSE_LOOP_EXIT: &str = "pause-loop exit";
 /// Two waits on one word with less than this between them are one spin, in nanoseconds: the time to look at the word.
 const MAX_POLL_GAP_NS: u64 = 20_000;
-
-/// State of a hart.
-#[derive(Debug, Default)]
-struct OnHart {
-    /// The VMID of the vCPU that has it, and since when.
-    vcpu: Option<(u16, u64)>,
-    /// The exit that is being handled: since when, and why.
-    exit: Option<(u64, String)>,
-    /// Idle since then.
-    idle: Option<u64>,
-}
-
-/// State of a vCPU's spin.
-#[derive(Debug, Clone, Copy)]
-struct Spin {
-    /// The physical address of the word.
-    word: u64,
-    start: u64,
-    /// When it was last seen to wait.
-    last: u64,
-    /// True if it waits now.
-    waiting: bool,
-    /// Holder of the lock when it began, and number of waiters then.
-    holder: Option<u16>,
-    waiters: usize,
-}
 
 /// Listens to a machine. Clones share what they hear.
 #[derive(Debug, Clone)]

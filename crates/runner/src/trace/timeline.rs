@@ -80,9 +80,9 @@ pub struct Mark {
 /// An end of an arrow; both ends have the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// It begins.
+    /// Start of the arrow.
     From(u64),
-    /// It ends.
+    /// End of the arrow.
     To(u64),
 }
 

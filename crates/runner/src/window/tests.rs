@@ -28,7 +28,7 @@ fn report(harts: [(u64, u64, u64, u64); 2]) -> Report {
     let vm = VmReport {
         name: String::from("a"),
         state: "running",
-        reason: "none",
+        stop_reason: "none",
         restarts: 0,
         guest_interrupts: None,
         work: harts.iter().enumerate().map(work).collect(),

@@ -121,7 +121,7 @@ impl Test {
 /// Why a file of claims is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimsError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {error}", path = path.display())]
     File {
         /// Which.
@@ -129,7 +129,7 @@ pub enum ClaimsError {
         /// The problem.
         error: std::io::Error,
     },
-    /// It is no TOML, or has other keys than those known.
+    /// The file is no TOML, or has other keys than those known.
     #[error("{path}: {error}", path = path.display())]
     Form {
         /// Which.
@@ -170,7 +170,7 @@ impl Claims {
         Self::parse(path, &text)
     }
 
-    /// The same of a text; `path` is for messages.
+    /// Reads and checks a file's text; `path` is for messages.
     ///
     /// # Errors
     /// [`ClaimsError`].

@@ -15,7 +15,7 @@ set = ["harts=2"]
 on-qemu = { set = ["harts=3"], once = true }
 test = [
   { measure = ["throughput"], of = ["b"], to = "a", at-least = 2.0 },
-  { measure = ["events.migration", "off-line"], of = ["a", "b"], at-most = 0 },
+  { measure = ["events.migration", "offline-cpus"], of = ["a", "b"], at-most = 0 },
 ]
 "#;
 

@@ -19,7 +19,7 @@ const PROFILE: &str = "profile";
 const HYPERVISOR: &str = "hypervisor";
 
 /// Most points of one comparison: more is a mistake.
-const MOST_POINTS: usize = 1_000_000;
+const MAX_POINTS: usize = 1_000_000;
 
 /// Why a comparison cannot be set up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum GridError {
     #[error("--vary profile: profiles are the machine's; add --on machine")]
     ProfileOnQemu,
     /// Too many.
-    #[error("{0} runs are too many; a comparison has at most {MOST_POINTS}")]
+    #[error("{0} runs are too many; a comparison has at most {MAX_POINTS}")]
     TooMany(usize),
 }
 
@@ -176,7 +176,7 @@ impl Grid {
         }
         let sizes = variations.iter().map(|variation| variation.values.len());
         let count = sizes.fold(seeds as usize, usize::saturating_mul);
-        if count > MOST_POINTS {
+        if count > MAX_POINTS {
             return Err(GridError::TooMany(count));
         }
         let mut combinations = vec![Combination { values: Vec::new() }];

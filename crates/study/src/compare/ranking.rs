@@ -23,7 +23,7 @@ pub struct Ranking {
     pub comparisons: usize,
     /// The smallest lead that counts, as a part.
     pub smallest: f64,
-    /// True if the lead has no interval: it comes from one start phase, or from one run that was made often.
+    /// Set if the lead has no interval: it comes from one start phase, or from one run that was made often.
     pub is_one_run: bool,
 }
 

@@ -13,7 +13,7 @@ pub struct Cell {
     pub value: Summary,
     /// Start phase by start phase, as a part of the first combination's.
     pub ratios: Vec<f64>,
-    /// The same, condensed.
+    /// Median and interval of the ratios.
     pub ratio: Option<Summary>,
 }
 
@@ -26,7 +26,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// Why runs failed: seed and reason.
     pub failures: Vec<(u64, String)>,
-    /// True if its start phases, of which there are several, agree in every figure: they were one run, made often.
+    /// Set if the start phases, of which there are several, agree in every figure: they were one run, made often.
     pub alike: bool,
 }
 

@@ -109,7 +109,7 @@ fn figures_are_compared_phase_by_phase() {
     assert!(
         comparison
             .csv()
-            .contains("spin=wapd,throughput,ends/s,3,20,2,200,0.75,2,2,2")
+            .contains("spin=wapd,throughput,completions/s,3,20,2,200,0.75,2,2,2")
     );
 
     // A column for each key that is varied, by which programs choose.
@@ -134,7 +134,7 @@ fn compared(seeds: u32, etr: impl Fn(bool, u64) -> Option<f64>) -> Comparison {
     compared_within(0.0, seeds, etr)
 }
 
-/// The same with a smallest effect that counts.
+/// A comparison of two methods with a smallest effect that counts.
 fn compared_within(
     smallest: f64,
     seeds: u32,

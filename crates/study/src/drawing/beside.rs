@@ -11,7 +11,7 @@ const ROW: f64 = 22.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 26.0;
 /// A name with more characters is cut.
-const MOST: usize = 48;
+const MAX_NAME_LENGTH: usize = 48;
 
 /// A ratio of the paper's, and ours: the median with the ends of its interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,9 @@ pub fn beside(pairs: &[Pair], axis: &str) -> String {
     });
     // No narrower than a tenth of a doubling, so that equal values are not drawn as far apart.
     let (low, high) = (low.min(-0.05) - 0.02, high.max(0.05) + 0.02);
-    let longest = pairs.iter().map(|pair| pair.name.chars().count().min(MOST));
+    let longest = pairs
+        .iter()
+        .map(|pair| pair.name.chars().count().min(MAX_NAME_LENGTH));
     let left = GAP + LETTER * longest.max().unwrap_or(0) as f64 + GAP;
     let right = WIDTH - 20.0;
     let at = |value: f64| {
@@ -75,7 +77,7 @@ pub fn beside(pairs: &[Pair], axis: &str) -> String {
     let (theirs, own) = (colour(1), colour(0));
     for (index, pair) in pairs.iter().enumerate() {
         let y = TOP + ROW * (index as f64 + 0.5);
-        let name: String = pair.name.chars().take(MOST).collect();
+        let name: String = pair.name.chars().take(MAX_NAME_LENGTH).collect();
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",

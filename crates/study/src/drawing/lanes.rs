@@ -80,7 +80,7 @@ pub fn lanes(timeline: &Timeline, from: u64, to: u64) -> String {
             .filter(|(slice, _)| slice.start < to && slice.end > from);
         let mut bars: Vec<Bar> = inside
             .filter_map(|(slice, title)| {
-                let (fill, top, height, opacity) = look(slice.kind, &slice.name)?;
+                let (fill, top, height, opacity) = style(slice.kind, &slice.name)?;
                 Some(Bar {
                     from: scale.at(milliseconds(slice.start.max(from))),
                     to: scale.at(milliseconds(slice.end.min(to))),
@@ -181,7 +181,7 @@ fn draw(svg: &mut String, bars: &[Bar]) {
 }
 
 /// Colour, distance from the lane's top, height and opacity of a slice; `None` for what is not drawn.
-fn look(kind: SliceKind, name: &str) -> Option<(String, f64, f64, f64)> {
+fn style(kind: SliceKind, name: &str) -> Option<(String, f64, f64, f64)> {
     match kind {
         SliceKind::Runs => {
             let number = name.rsplit(' ').next().and_then(|hart| hart.parse().ok());

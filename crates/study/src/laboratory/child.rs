@@ -1,7 +1,6 @@
 //! Points as children of this command: one that crashes takes nobody with it.
 
-use super::{Computer, Outcome, Point, Runner};
-use runner::measures::Figures;
+use super::{Computer, Outcome, Point, Runner, figures_of};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -171,12 +170,7 @@ impl Runner for ChildRunner<'_> {
 fn read_report(bytes: &[u8]) -> Result<Outcome, String> {
     let report: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|error| format!("its report: {error}"))?;
-    let measures = report.get("measures").cloned();
-    let figures: Figures = measures
-        .ok_or_else(|| String::from("its report has no measures"))
-        .and_then(|measures| {
-            serde_json::from_value(measures).map_err(|error| format!("its measures: {error}"))
-        })?;
+    let figures = figures_of(&report).map_err(|error| format!("its {error}"))?;
     Ok(Outcome::Finished { figures, report })
 }
 

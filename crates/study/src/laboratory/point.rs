@@ -55,10 +55,10 @@ pub struct Point {
     pub computer: Computer,
     /// The start phase, and all else that is random.
     pub seed: u64,
-    /// True if the guests run without a hypervisor: `true` means the first VM alone, on the computer itself.
+    /// Runs the first VM's work alone, on the computer itself, without a hypervisor.
     #[serde(default)]
     pub native: bool,
-    /// True if all guests run under KVM on the computer, in the hypervisor's place.
+    /// Runs all guests under KVM on the computer, in the hypervisor's place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kvm: bool,
     /// The hypervisor's ELF file, if it is not the command's.
@@ -70,13 +70,13 @@ pub struct Point {
     /// The part of the run that is measured; without it, all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
-    /// True if the run measures what part of its share each VM had all the time.
+    /// Measures what part of its share each VM had all the time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares: bool,
     /// Shifts at the beginning, where nuisance factors are varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
-    /// True if the passages through the hypervisor are counted in the window.
+    /// Counts the passages through the hypervisor in the window.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passages: bool,
 }

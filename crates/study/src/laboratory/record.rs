@@ -15,7 +15,7 @@ pub struct Recorded {
 }
 
 /// Most differences that are told of one run.
-const MOST: usize = 12;
+const MAX_DIFFERENCES: usize = 12;
 
 impl Recorded {
     /// Reads what `run --json` or `compare --json` wrote, or a file of results.
@@ -103,8 +103,8 @@ pub fn differences(then: &Recorded, now: &Entry) -> Vec<String> {
         Outcome::Failed(why) => found.push(format!("it failed: {why}")),
         Outcome::Finished { report, .. } => compare("", &then.report, report, &mut found),
     }
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
+    let more = found.len().saturating_sub(MAX_DIFFERENCES);
+    found.truncate(MAX_DIFFERENCES);
     if more > 0 {
         found.push(format!("and {more} more"));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Most shards of a series.
-const MOST: usize = 100_000;
+const MAX_SHARDS: usize = 100_000;
 
 /// One computer's part of a series. Shards are counted from 1, as the tasks of an array job mostly are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl FromStr for Shard {
         let (number, of) = text.split_once('/').ok_or(NoShard)?;
         let number = number.parse().map_err(|_| NoShard)?;
         let of = of.parse().map_err(|_| NoShard)?;
-        if (1..=MOST).contains(&of) && (1..=of).contains(&number) {
+        if (1..=MAX_SHARDS).contains(&of) && (1..=of).contains(&number) {
             Ok(Self { number, of })
         } else {
             Err(NoShard)
@@ -60,7 +60,7 @@ pub enum MergeError {
     /// A file cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The same run has two outcomes.
+    /// One run has two outcomes.
     #[error(
         "{path}: seed {seed} {changes}: another file has other figures for the same run, made by the same files; one of \
          the two is damaged, or a computer has erred: `partita rerun` says which", path = path.display()

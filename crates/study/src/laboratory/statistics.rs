@@ -50,7 +50,7 @@ pub fn ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
     with_base.map(|(value, base)| value / base).collect()
 }
 
-/// The same, condensed.
+/// Median and interval of the ratios, start phase by start phase.
 pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Summary> {
     summarise(&ratios(pairs))
 }

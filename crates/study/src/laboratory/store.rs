@@ -54,10 +54,10 @@ pub enum StoreError {
         "{path}: another command is writing its results to this file; wait for it, or name another with --results", path = .0.display()
     )]
     InUse(PathBuf),
-    /// It is something else.
+    /// The file holds something else.
     #[error("{path}:1: this is no file of results; name another with --results", path = .0.display())]
     Foreign(PathBuf),
-    /// It is of another version.
+    /// The file is of another version.
     #[error(
         "{path}:1: these results are of form {found}, and this version reads form {FORM}; name another file with --results", path = path.display()
     )]
@@ -97,7 +97,7 @@ impl Store {
     /// Opens a file of results, or makes one, and its folder.
     ///
     /// # Errors
-    /// It cannot be used: the message says which line and why.
+    /// The file cannot be used: the message says which line and why.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |error| StoreError::File {
             path: path.to_owned(),
@@ -140,7 +140,7 @@ impl Store {
     /// Reads a file of results without the wish to add to it.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn read(path: &Path) -> Result<Vec<Entry>, StoreError> {
         let bytes = std::fs::read(path).map_err(|error| StoreError::File {
             path: path.to_owned(),
@@ -163,7 +163,7 @@ impl Store {
     /// written along with the next that can.
     ///
     /// # Errors
-    /// It is not on the disk.
+    /// The result is not on the disk.
     pub fn add(&mut self, entry: Entry) -> Result<(), StoreError> {
         self.unsaved.push(entry.id.clone());
         self.entries.insert(entry.id.clone(), entry);
@@ -173,7 +173,7 @@ impl Store {
     /// Writes what could not be written before.
     ///
     /// # Errors
-    /// It still cannot be.
+    /// A result still cannot be written.
     pub fn save(&mut self) -> Result<(), StoreError> {
         while let Some(id) = self.unsaved.first() {
             if let Some(entry) = self.entries.get(id).cloned() {

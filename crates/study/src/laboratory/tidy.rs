@@ -31,7 +31,7 @@ pub struct Line {
     pub kind: &'static str,
     /// The start phase.
     pub seed: u64,
-    /// True if it is of the steady window alone.
+    /// Set if the figure is of the steady window alone.
     pub is_steady: bool,
     /// Settings of the keys, in their order. A run that leaves a key as the system file has it has none.
     pub settings: Vec<Option<String>>,
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(
             Tidy::of(&entries[..2]).csv(),
             "system,computer,kind,seed,steady,spin,measure,unit,value\n\
-             a.toml,QEMU,partita,0,0,wapd,throughput,ends/s,2.5\n\
-             a.toml,QEMU,partita,1,0,rslp,throughput,ends/s,3\n"
+             a.toml,QEMU,partita,0,0,wapd,throughput,completions/s,2.5\n\
+             a.toml,QEMU,partita,1,0,rslp,throughput,completions/s,3\n"
         );
         let all = Tidy::of(&entries).csv();
         let last = all.lines().last().unwrap();

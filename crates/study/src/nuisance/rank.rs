@@ -57,7 +57,7 @@ fn doubled_ranks(values: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The same by trying every choice.
+    /// Reference of the test: every choice in turn.
     fn tried(values: &[f64], is_second: &[bool]) -> f64 {
         let ranks = doubled_ranks(values);
         let size = is_second.iter().filter(|second| **second).count() as u32;

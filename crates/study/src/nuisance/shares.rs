@@ -8,8 +8,8 @@ use runner::table::Table;
 use runner::table::number;
 use serde::Serialize;
 
-/// Most phases that are looked at: the exact test's work grows with their cube.
-const MOST: usize = 128;
+/// Most phases that the test takes: the exact test's work grows with their cube.
+const MAX_PHASES: usize = 128;
 
 /// One factor's part.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,7 +24,7 @@ pub struct Share {
     pub share: f64,
     /// The p-value of the rank-sum test that the factor makes no difference.
     pub p: f64,
-    /// True if it does, decided for all factors together by Holm's procedure.
+    /// Set if the factor has an effect, decided for all factors together by Holm's procedure.
     pub matters: bool,
 }
 
@@ -53,7 +53,7 @@ impl Variance {
     /// Of one value for each phase, in the order of the phases. `None` is a phase without a value.
     pub fn new(measure: &str, of: &str, values: &[Option<f64>], factors: &[Factor]) -> Self {
         let design = design::phases(factors.len());
-        let phases = values.len().min(MOST.max(design));
+        let phases = values.len().min(MAX_PHASES.max(design));
         let mut variance = Self {
             measure: String::from(measure),
             of: String::from(of),

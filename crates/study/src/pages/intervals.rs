@@ -22,7 +22,9 @@ pub(super) fn intervals(comparison: &Comparison, measure: &str) -> String {
         .iter()
         .map(|row| row.combination.label())
         .collect();
-    let longest = labels.iter().map(|label| label.chars().count().min(MOST));
+    let longest = labels
+        .iter()
+        .map(|label| label.chars().count().min(MAX_LABEL_LENGTH));
     let labels_end = GAP + LETTER * longest.max().unwrap_or(0) as f64 + GAP;
     let values = cells.iter().flatten().map(|cell| cell.value);
     let ends = values.flat_map(|value| [value.low, value.high]);
@@ -144,15 +146,15 @@ fn mark(shape: usize, x: f64, y: f64, colour: &str) -> String {
 }
 
 /// Most characters of a label.
-const MOST: usize = 44;
+const MAX_LABEL_LENGTH: usize = 44;
 
 /// A label that fits beside the picture.
 fn shortened(label: &str) -> String {
     let count = label.chars().count();
-    if count <= MOST {
+    if count <= MAX_LABEL_LENGTH {
         return escape(label);
     }
-    let end: String = label.chars().skip(count - MOST + 1).collect();
+    let end: String = label.chars().skip(count - MAX_LABEL_LENGTH + 1).collect();
     format!("…{}", escape(&end))
 }
 

@@ -80,7 +80,7 @@ const CYCLES: &str = "cycles";
 const INSTRUCTIONS: &str = "instructions";
 
 impl Cost {
-    /// The same in instructions.
+    /// The cost in instructions instead of cycles.
     pub(super) fn in_instructions(&self) -> Self {
         let measures = self.measures.iter();
         Self {

@@ -34,7 +34,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// The same on a case's own computer, unless the computer is another than the papers' already.
+    /// Choices with a case's own computer, unless the computer is another than the papers' already.
     fn on(&self, profile: Option<&str>) -> Result<Self, PlanError> {
         let mut wanted = self.clone();
         if let (Some(name), true) = (profile, is_papers(&self.computer)) {
@@ -152,8 +152,8 @@ impl Plan {
                     },
                     parameters: [&case.parameters, &case.quick],
                     phases: match case.quick_phases.filter(|_| wanted.quick) {
-                        Some(quick) => (quick, case.most_phases),
-                        None => (case.phases, case.most_phases),
+                        Some(quick) => (quick, case.max_phases),
+                        None => (case.phases, case.max_phases),
                     },
                     hardware: &case.hardware,
                     passages: case.passages,

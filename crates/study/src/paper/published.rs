@@ -64,7 +64,7 @@ pub struct SmallestEffect {
     /// In per cent.
     pub per_cent: f64,
     /// Why that much.
-    pub reason: String,
+    pub basis: String,
 }
 
 /// A value of a key, of a profile or of a system.
@@ -141,7 +141,7 @@ pub struct Case {
     /// Words of the guests' command lines that are set.
     #[serde(default)]
     pub parameters: BTreeMap<String, Word>,
-    /// The same for short runs.
+    /// Words of the guests' command lines that short runs set.
     #[serde(default)]
     pub quick: BTreeMap<String, Word>,
     /// The fewest start phases that its methods are run with: a case whose runs are short and differ much needs more.
@@ -150,21 +150,21 @@ pub struct Case {
     /// The start phases of short runs, instead of `phases`; with 0 short runs leave the case out.
     #[serde(default)]
     pub quick_phases: Option<u32>,
-    /// True if it is run only where it is named, by itself or by its table: such a case takes more time than all others together.
+    /// Runs the case only where it is named, by itself or by its table: such a case takes more time than all others together.
     #[serde(default)]
     pub by_name: bool,
     /// The most start phases: a case whose phases hardly differ, and of which little is judged, needs no more.
     #[serde(default)]
-    pub most_phases: Option<u32>,
+    pub max_phases: Option<u32>,
     /// Words for the native run, whose one system gets the work of all; without it there is no native run.
     pub native: Option<BTreeMap<String, Word>>,
-    /// True if the same guests are run under KVM on the machine too: what that comes to is shown, and not judged.
+    /// Runs the same guests under KVM on the machine too: what that comes to is shown, and not judged.
     #[serde(default)]
     pub kvm: bool,
     /// The most start phases of native runs and of those under KVM, which boot for each run; without it, as many as of the methods.
     #[serde(default)]
     pub beside_phases: Option<u32>,
-    /// The same for runs under KVM alone, which boot a whole host each.
+    /// The most start phases of runs under KVM alone, which boot a whole host each.
     #[serde(default)]
     pub kvm_phases: Option<u32>,
     /// The part of the work that is measured, where a run is measured in its midst.
@@ -179,7 +179,7 @@ pub struct Case {
     /// Methods of which the wait with the most pause-loop exits of all start phases is drawn in a report.
     #[serde(default)]
     pub worst_waits: Vec<String>,
-    /// True if its pause-loop exits are drawn: how many a wait has, and whose absence they are due to.
+    /// Draws the pause-loop exits: how many a wait has, and whose absence they are due to.
     #[serde(default)]
     pub storms: bool,
     /// The published figures.
@@ -198,7 +198,7 @@ pub struct Case {
     /// A measure that is shown over another, phase by phase.
     #[serde(default)]
     pub against: Option<Against>,
-    /// True if the passages through the hypervisor are counted, by cause.
+    /// Counts the passages through the hypervisor, by cause.
     #[serde(default)]
     pub passages: bool,
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
@@ -285,7 +285,7 @@ pub struct Negative {
     /// Words of the guests' command lines that are set.
     #[serde(default)]
     pub parameters: BTreeMap<String, Word>,
-    /// The same for short runs.
+    /// Words of the guests' command lines that short runs set.
     #[serde(default)]
     pub quick: BTreeMap<String, Word>,
     /// As for a case.
@@ -351,7 +351,7 @@ pub enum PublishedError {
         /// The problem.
         error: std::io::Error,
     },
-    /// It is not as it should be.
+    /// The file is not as it should be.
     #[error("{path}: {message}", path = path.display())]
     Content {
         /// Which.
@@ -365,7 +365,7 @@ impl Published {
     /// Reads a paper's file.
     ///
     /// # Errors
-    /// It cannot be read, or contradicts itself: the message names what.
+    /// The file cannot be read, or contradicts itself: the message names what.
     pub fn read(path: &Path) -> Result<Self, PublishedError> {
         let text = std::fs::read_to_string(path).map_err(|error| PublishedError::File {
             path: path.to_owned(),
@@ -383,7 +383,7 @@ impl Published {
     /// The smallest effect of interest as a part of what it is compared with, and why it is that.
     pub fn smallest_effect(&self) -> (f64, String) {
         match &self.smallest_effect {
-            Some(own) => (own.per_cent / 100.0, own.reason.clone()),
+            Some(own) => (own.per_cent / 100.0, own.basis.clone()),
             None => (
                 COMPARABLE,
                 String::from("what the papers call comparable: paper 000, table 3, case 2"),

@@ -50,11 +50,11 @@ pub enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// It has other contents.
+    /// The file has other contents.
     Differs,
-    /// It was not there.
+    /// The file was not there.
     New,
-    /// It is not there any more.
+    /// The file is not there any more.
     Gone,
 }
 

@@ -92,7 +92,7 @@ pub struct Picture {
     pub colours: Vec<(String, String)>,
 }
 
-/// The same as a page with pictures of single runs, with these words below it and what made it of these runs.
+/// Page of a judgement with pictures of single runs, with these words below it and what made it of these runs.
 pub fn page(judgement: &Judgement, pictures: &[Picture], below: &str, entries: &[Entry]) -> String {
     let mut page = Page::new(&judgement.title);
     page.paragraph(&judgement.source);
@@ -186,7 +186,7 @@ pub fn page(judgement: &Judgement, pictures: &[Picture], below: &str, entries: &
     page.finish()
 }
 
-/// The same with the tables as code, for a document.
+/// Text of a judgement with the tables as code, for a document.
 pub fn document(judgement: &Judgement, command: &str) -> String {
     format!("`{command}`\n\n```\n{}```\n", show(judgement))
 }

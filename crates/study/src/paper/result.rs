@@ -90,7 +90,7 @@ pub struct EffectResult {
     pub paper_ratio: Option<f64>,
     /// Ours, start phase by start phase.
     pub ratios: Vec<f64>,
-    /// The same, condensed.
+    /// Median and interval of the ratios.
     pub ratio: Option<Summary>,
     /// The paper's statement, if it has both figures.
     pub said: Option<Said>,
@@ -325,7 +325,7 @@ pub struct EventCostResult {
     pub condition: String,
     /// Its cost in cycles.
     pub cost: Option<Summary>,
-    /// The same in instructions.
+    /// Cost in instructions.
     pub instructions: Option<Summary>,
     /// Its divisor, in cycles.
     pub beside: Option<Summary>,

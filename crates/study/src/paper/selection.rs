@@ -23,7 +23,7 @@ impl Published {
     /// The paper with no more than this part. Negatives, orders and figures over several cases are of the whole alone.
     ///
     /// # Errors
-    /// It has no such case, or none of the cases has such a method.
+    /// The paper has no such case, or none of the cases has such a method.
     pub fn narrowed(mut self, part: &Selection) -> Result<Self, PlanError> {
         if part.is_whole() {
             return Ok(self);

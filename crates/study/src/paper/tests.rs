@@ -239,7 +239,7 @@ fn paper_and_plan(seeds: u32, paper: &str) -> (Published, Plan) {
     (paper, plan)
 }
 
-/// The same judged.
+/// Judgement of a paper's file by made-up figures.
 fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
     let (paper, plan) = paper_and_plan(seeds, paper);
     let made_by = MadeBy {
@@ -465,7 +465,7 @@ fn case_may_have_own_computer_and_phases() {
 fn missing_figure_shifts_no_other_phase() {
     let paper = PAPER.replace(
         "{ measure = \"relative-throughput\", values = { host-interrupt = 50, self-wait = 60 } }",
-        "{ measure = \"er\", values = { host-interrupt = 10, self-wait = 5 } }",
+        "{ measure = \"elapsed-time-expansion\", values = { host-interrupt = 10, self-wait = 5 } }",
     );
     let judgement = judged(&paper, |point| {
         let waits = point.changes.contains(&String::from("wait=self-wait"));

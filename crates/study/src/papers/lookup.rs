@@ -41,13 +41,13 @@ pub(super) const OTHERS: [&str; 2] = [KVM, "directed"];
 /// Verdict of one place on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
-    /// It is as the paper has it.
+    /// Our result is as the paper has it.
     Yes,
-    /// It is not.
+    /// Our result is not as the paper has it.
     No,
     /// The runs do not tell.
     Open,
-    /// It is shown beside the paper's, or was fitted, and decides nothing.
+    /// Our result is shown beside the paper's, or was fitted, and decides nothing.
     Shown,
     /// There is nothing.
     Nothing,
@@ -94,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// The same of several claims.
+    /// Words for the outcome of several claims.
     pub fn counted(self) -> &'static str {
         match self {
             Self::ComesOut => "come out",
@@ -143,7 +143,7 @@ impl<'a> Judged<'a> {
             figure: &claim.figure,
             outcome: Outcome::of(&says),
             found,
-            reason: claim.reason.as_deref(),
+            explanation: claim.explanation.as_deref(),
         }
     }
 }

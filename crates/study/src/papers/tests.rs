@@ -78,7 +78,7 @@ fn what_does_not_come_out_says_why() {
         .flat_map(|kind| judged.claims(kind))
         .filter(|claim| {
             let fails = matches!(claim.outcome, Outcome::DoesNotComeOut | Outcome::InPart);
-            fails && claim.reason.is_none()
+            fails && claim.explanation.is_none()
         })
         .map(|claim| claim.text)
         .collect();
@@ -106,7 +106,7 @@ fn outcome_combines_deciding_places() {
 fn missing_commands_and_results_are_named() {
     let text = "[paper.001]\ntitle = \"t\"\n[paper.002]\ntitle = \"u\"\ncommand = \"partita paper 002\"\n\
                 [[claim]]\npaper = \"001\"\ntext = \"a\"\nfigure = \"1\"\n\
-                [[claim]]\npaper = \"002\"\nkind = \"soft\"\ntext = \"b\"\nfigure = \"<2>\"\nreason = \"because\"\n";
+                [[claim]]\npaper = \"002\"\nkind = \"soft\"\ntext = \"b\"\nfigure = \"<2>\"\nexplanation = \"because\"\n";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
     std::fs::write(&path, text).unwrap();

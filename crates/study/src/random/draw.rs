@@ -7,12 +7,12 @@ use exerciser::random::Random;
 const CYCLES: u64 = 150_000_000;
 /// Limits of a run's work in milliseconds of machine time: slices must end a few times on a fast computer, and many windows of
 /// 20 ms must lie in it on a slow one.
-const LEAST_MS: u64 = 120;
-const MOST_MS: u64 = 600;
+const MIN_MS: u64 = 120;
+const MAX_MS: u64 = 600;
 
 /// How long a drawn system works on a machine of so many cycles a second.
 pub fn milliseconds(hertz: u64) -> u64 {
-    (CYCLES / (hertz / 1000).max(1)).clamp(LEAST_MS, MOST_MS)
+    (CYCLES / (hertz / 1000).max(1)).clamp(MIN_MS, MAX_MS)
 }
 
 /// A system that was drawn.

@@ -3,7 +3,7 @@
 use exerciser::random::Random;
 
 /// Most turns that the lock sections of a job take, so that a run has many jobs.
-const MOST_HELD: u64 = 12_000;
+const MAX_HELD: u64 = 12_000;
 
 /// A VM's work, in the exerciser's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Guest {
     /// Any work, on at most as many vCPUs as a computer of so many harts makes sense of.
     pub fn draw(random: &mut Random, harts: u64) -> Self {
         let hold = between(random, 60, 6300);
-        let locks = (1 + random.below(8)).min((MOST_HELD / hold).max(1));
+        let locks = (1 + random.below(8)).min((MAX_HELD / hold).max(1));
         let thinks = random.one_in(4);
         let waits_for_words = random.one_in(6);
         Self {

@@ -177,7 +177,7 @@ fn per_cent(part: f64) -> String {
 
 /// The throughput of a system out of the shares and the ends a second of its VMs: their geometric mean, each weighted by its share.
 ///
-/// It needs no unit that VMs with different work have in common: the ratio of two policies is the same whatever an end is. A policy
+/// The mean needs no unit that VMs with different work have in common: the ratio of two policies is the same for any unit of completions. A policy
 /// that takes one VM's time for another gains nothing by it: where VMs only compute, the mean is greatest where each has its share.
 fn throughput(rates: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (mut sum, mut shares) = (0.0, 0.0);

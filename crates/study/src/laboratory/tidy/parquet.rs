@@ -137,7 +137,7 @@ mod tests {
             is_steady: seed == 1,
             settings: vec![setting.map(String::from)],
             measure: String::from("throughput"),
-            unit: String::from("ends/s"),
+            unit: String::from("completions/s"),
             value,
         }
     }
@@ -176,7 +176,7 @@ mod tests {
                 ("steady", Field::Bool(steady)),
                 ("spin", spin),
                 ("measure", text("throughput")),
-                ("unit", text("ends/s")),
+                ("unit", text("completions/s")),
                 ("value", Field::Double(value)),
             ])
         };
