@@ -29,19 +29,23 @@ const ALLOWED: [(&str, &str, usize); 16] = [
 ];
 
 /// Crates with the other crates that they may know, from the bottom. Each knows those before it alone.
-const KNOWS: [(&str, &[&str]); 14] = [
+const KNOWS: [(&str, &[&str]); 15] = [
     ("tidy", &[]),
+    ("riscv", &[]),
     ("abi", &[]),
     ("quantity", &[]),
-    ("spinwait", &[]),
+    ("spinwait", &["riscv"]),
     ("scheduler", &[]),
-    ("hypervisor", &["abi", "scheduler", "spinwait"]),
-    ("exerciser", &["abi"]),
-    ("machine", &["quantity"]),
-    ("lockstep", &["machine"]),
+    ("hypervisor", &["abi", "riscv", "scheduler", "spinwait"]),
+    ("exerciser", &["abi", "riscv"]),
+    ("machine", &["quantity", "riscv"]),
+    ("lockstep", &["machine", "riscv"]),
     ("system", &["abi", "quantity"]),
     ("guest-images", &["system"]),
-    ("runner", &["abi", "guest-images", "machine", "system"]),
+    (
+        "runner",
+        &["abi", "guest-images", "machine", "riscv", "system"],
+    ),
     (
         "study",
         &["abi", "exerciser", "machine", "runner", "system"],
@@ -53,6 +57,7 @@ const KNOWS: [(&str, &[&str]); 14] = [
             "exerciser",
             "guest-images",
             "machine",
+            "riscv",
             "runner",
             "scheduler",
             "study",

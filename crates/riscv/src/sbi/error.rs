@@ -1,0 +1,24 @@
+//! Error codes (chapter 3, table "Standard SBI Errors").
+
+/// The call was carried out.
+pub const SUCCESS: i64 = 0;
+/// Failed.
+pub const FAILED: i64 = -1;
+/// Not supported.
+pub const NOT_SUPPORTED: i64 = -2;
+/// Invalid parameter.
+pub const INVALID_PARAMETER: i64 = -3;
+/// Denied or not allowed.
+pub const DENIED: i64 = -4;
+/// Invalid address.
+pub const INVALID_ADDRESS: i64 = -5;
+/// Already available.
+pub const ALREADY_AVAILABLE: i64 = -6;
+/// Already started.
+pub const ALREADY_STARTED: i64 = -7;
+/// Already stopped.
+pub const ALREADY_STOPPED: i64 = -8;
+/// Shared memory is not available.
+pub const NO_SHARED_MEMORY: i64 = -9;
+/// Lowest code: `SBI_ERR_DENIED_LOCKED` of version 3.0.
+pub const LOWEST: i64 = -14;
