@@ -5,13 +5,12 @@
 //! fences, and atomic operations that leave a word unchanged. A store, or an instruction that is not understood, ends the search: the guest is at
 //! work.
 
+use riscv::instruction::WRS_NTO;
+
 use crate::instruction::{Instruction, Operand};
 use crate::parcel::{self, Load, Parcel};
 use crate::port::Guest;
 use crate::register::Register;
-
-/// Encoding of WRS.NTO (Zawrs).
-const WRS_NTO: u32 = 0x00d0_0073;
 
 /// Instructions at most. An iteration with a count, a time limit and tests of some other words has some forty.
 const MAX_INSTRUCTIONS: usize = 64;

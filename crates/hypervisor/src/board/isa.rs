@@ -7,16 +7,18 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use riscv::csr::environment;
+
 /// Cache-block invalidation as it stands (`henvcfg`.CBIE = 11) and cleaning and flushing (CBCFE).
-const CACHE_BLOCKS: u64 = 0b111 << 4;
+const CACHE_BLOCKS: u64 = environment::CBIE | environment::CBCFE;
 /// `henvcfg`.CBZE: `cbo.zero`.
-const ZERO_BLOCKS: u64 = 1 << 7;
+const ZERO_BLOCKS: u64 = environment::CBZE;
 /// `henvcfg`.ADUE: hardware sets the accessed and dirty bits of VS-stage entries.
-const ACCESSED_AND_DIRTY: u64 = 1 << 61;
+const ACCESSED_AND_DIRTY: u64 = environment::ADUE;
 /// `henvcfg`.PBMTE: page-based memory types in VS-stage entries.
-const MEMORY_TYPES: u64 = 1 << 62;
+const MEMORY_TYPES: u64 = environment::PBMTE;
 /// `henvcfg`.STCE: `vstimecmp`.
-const TIME_COMPARE: u64 = 1 << 63;
+const TIME_COMPARE: u64 = environment::STCE;
 
 /// Every extension that may be offered, with the bits of `henvcfg` that it needs.
 const OFFERED: &[(&str, u64)] = &[

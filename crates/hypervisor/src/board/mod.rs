@@ -7,14 +7,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use fdt::{Fdt, node::FdtNode};
+use riscv::interrupt::SUPERVISOR_EXTERNAL;
 use scheduler::{HartId, HartSet};
 
 use crate::memory::address::PAGE_SIZE;
 use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
-
-/// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
-const SUPERVISOR_EXTERNAL: usize = 9;
 
 /// A range of physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,7 +247,7 @@ impl Board {
         let (imsic_node, parents) = compatible(tree, "riscv,imsics")
             .find_map(|node| {
                 let list = cells(&node, "interrupts-extended")?;
-                (list.get(1).copied()? as usize == SUPERVISOR_EXTERNAL).then_some((node, list))
+                (list.get(1).copied()? == SUPERVISOR_EXTERNAL).then_some((node, list))
             })
             .ok_or(BoardError::Missing("supervisor-level IMSIC (riscv,imsics)"))?;
         let imsic_range = range(&imsic_node).ok_or(BoardError::Malformed)?;

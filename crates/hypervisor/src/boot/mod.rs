@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 
 use abi::system::VmTranslation;
 use fdt::Fdt;
+use riscv::csr::state_enable;
 
 use crate::board::{self, Board, Range, isa};
 use crate::boot::error::AssembleError;
@@ -45,7 +46,8 @@ const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
 
 /// Bits of hstateen0 that guests need: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
 /// guest state that is not saved.
-const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
+const STATE_FOR_GUESTS: u64 =
+    state_enable::ENVCFG | state_enable::CSRIND | state_enable::AIA | state_enable::IMSIC;
 
 /// Entry of the first hart, with the board's device tree at `tree`; the heap is ready.
 ///
@@ -184,7 +186,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
         csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
         // If the bit stays 0, guests are not notified by an interrupt (AIA, "Virtual interrupts for VS level").
-        csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
+        csr::write::<{ number::HVIEN }>(csr::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
         if hart.has(Capability::StateEnable) {

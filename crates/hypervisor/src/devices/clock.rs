@@ -13,18 +13,13 @@
 )]
 
 use abi::monitor::ExitCause;
+use riscv::goldfish_rtc::{
+    ALARM_HIGH, ALARM_LOW, ALARM_STATUS, CLEAR_ALARM, IRQ_ENABLED, TIME_HIGH, TIME_LOW,
+};
 
 use crate::devices::trapped::{Access, DeviceContext, TrappedDevice, WouldBlock};
 use crate::hart::decode::Width;
 use crate::hart::device;
-
-const TIME_LOW: u64 = 0x00;
-const TIME_HIGH: u64 = 0x04;
-const ALARM_LOW: u64 = 0x08;
-const ALARM_HIGH: u64 = 0x0c;
-const INTERRUPT_ENABLED: u64 = 0x10;
-const CLEAR_ALARM: u64 = 0x14;
-const ALARM_STATUS: u64 = 0x18;
 
 const NANOSECONDS: u128 = 1_000_000_000;
 
@@ -89,7 +84,7 @@ impl Clock {
             TIME_HIGH => self.latched,
             ALARM_LOW => self.alarm as u32,
             ALARM_HIGH => (self.alarm >> 32) as u32,
-            INTERRUPT_ENABLED => self.enabled as u32,
+            IRQ_ENABLED => self.enabled as u32,
             ALARM_STATUS => self.alarm_set as u32,
             _ => 0,
         }
@@ -109,7 +104,7 @@ impl Clock {
                 self.alarm_set = true;
             }
             CLEAR_ALARM => self.alarm_set = false,
-            INTERRUPT_ENABLED => self.enabled = value & 1 != 0,
+            IRQ_ENABLED => self.enabled = value & 1 != 0,
             _ => {}
         }
     }
@@ -190,11 +185,10 @@ mod tests {
     fn alarms_are_kept() {
         let mut clock = Clock::new(HOUR, 0);
         assert_eq!(clock.read(ALARM_STATUS, 0), 0);
-        for (offset, value) in [(INTERRUPT_ENABLED, 3), (ALARM_HIGH, 1), (ALARM_LOW, 2)] {
+        for (offset, value) in [(IRQ_ENABLED, 3), (ALARM_HIGH, 1), (ALARM_LOW, 2)] {
             clock.write(offset, value, 0);
         }
-        let read =
-            [ALARM_LOW, ALARM_HIGH, INTERRUPT_ENABLED, ALARM_STATUS].map(|at| clock.read(at, 9));
+        let read = [ALARM_LOW, ALARM_HIGH, IRQ_ENABLED, ALARM_STATUS].map(|at| clock.read(at, 9));
         assert_eq!(read, [2, 1, 1, 1]);
         clock.write(CLEAR_ALARM, 1, 0);
         assert_eq!(clock.read(ALARM_STATUS, 0), 0);

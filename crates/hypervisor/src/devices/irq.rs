@@ -1,5 +1,7 @@
 //! Interrupt sources: numbers, modes, destinations, and the effects of a guest's APLIC.
 
+use riscv::aplic::{SOURCECFG_D, SOURCECFG_SM, source_mode};
+
 use crate::interrupts::softfile::Identity;
 
 /// Trigger mode of an interrupt source: field SM of `sourcecfg` (AIA table of §4.5.2).
@@ -24,15 +26,15 @@ impl SourceMode {
     /// The mode that a write of `value` to `sourcecfg` sets. In a leaf domain a delegation (bit 10)
     /// sets the register to zero; the reserved values do the same here (WARL).
     pub fn from_field(value: u32) -> Self {
-        if value & 1 << 10 != 0 {
+        if value & SOURCECFG_D != 0 {
             return Self::Inactive;
         }
-        match value & 7 {
-            1 => Self::Detached,
-            4 => Self::EdgeRising,
-            5 => Self::EdgeFalling,
-            6 => Self::LevelHigh,
-            7 => Self::LevelLow,
+        match value & SOURCECFG_SM {
+            source_mode::DETACHED => Self::Detached,
+            source_mode::EDGE1 => Self::EdgeRising,
+            source_mode::EDGE0 => Self::EdgeFalling,
+            source_mode::LEVEL1 => Self::LevelHigh,
+            source_mode::LEVEL0 => Self::LevelLow,
             _ => Self::Inactive,
         }
     }
@@ -40,12 +42,12 @@ impl SourceMode {
     /// The value of `sourcecfg`.
     pub fn field(self) -> u32 {
         match self {
-            Self::Inactive => 0,
-            Self::Detached => 1,
-            Self::EdgeRising => 4,
-            Self::EdgeFalling => 5,
-            Self::LevelHigh => 6,
-            Self::LevelLow => 7,
+            Self::Inactive => source_mode::INACTIVE,
+            Self::Detached => source_mode::DETACHED,
+            Self::EdgeRising => source_mode::EDGE1,
+            Self::EdgeFalling => source_mode::EDGE0,
+            Self::LevelHigh => source_mode::LEVEL1,
+            Self::LevelLow => source_mode::LEVEL0,
         }
     }
 
@@ -73,7 +75,7 @@ impl SourceMode {
 }
 
 /// The highest source number that an APLIC can have.
-pub const SOURCES_LIMIT: u32 = 1023;
+pub const SOURCES_LIMIT: u32 = riscv::aplic::MAX_SOURCE;
 
 /// A source's number at the APLIC, 1 to [`SOURCES_LIMIT`]. The guest's and the board's agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -186,18 +186,17 @@ mod tests {
     use std::cell::{Cell, RefCell};
     use std::collections::VecDeque;
 
+    use riscv::aplic::register::{DOMAINCFG, GENMSI, SETIENUM};
+
     use super::*;
     use crate::devices::irq::{Effect, Sources};
     use crate::devices::uart::line::SerialPort;
     use crate::hart::decode::Width;
 
     const SOURCE: u32 = 10;
-    /// AIA 4.5: domaincfg with IE, sourcecfg[10], setienum, target[10].
-    const DOMAINCFG: u64 = 0;
     const SOURCECFG: u64 = 4 * SOURCE as u64;
-    const SETIENUM: u64 = 0x1edc;
-    const TARGET: u64 = 0x3000 + 4 * SOURCE as u64;
-    const LEVEL_HIGH: u64 = 6;
+    const TARGET: u64 = GENMSI + 4 * SOURCE as u64;
+    const LEVEL_HIGH: u64 = riscv::aplic::source_mode::LEVEL1 as u64;
 
     #[derive(Default)]
     struct World {

@@ -1,6 +1,6 @@
 //! Registers of a vCPU while it is off the hart. The assembly of the world switch takes its offsets from here.
 
-use super::fields::{hstatus, status};
+use riscv::csr::{hstatus, status};
 
 /// The integer registers and the return state of a vCPU.
 #[repr(C, align(64))]

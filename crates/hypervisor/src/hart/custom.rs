@@ -3,18 +3,8 @@
 //! Every one of these is an illegal instruction on a hart that does not have the extension: the callers look first
 //! (`capabilities`).
 
-use super::{csr, isa};
-
-/// hplegap: cycles after which a PAUSE begins a new loop.
-const GAP: u16 = 0x6C0;
-/// hplewindow: cycles after which a loop exits; 0 is never.
-const WINDOW: u16 = 0x6C1;
-
-/// hpurge: the harts where the running vCPU must not use what was cached before, a bit for each mhartid.
-const PURGE_MASK: u16 = 0x6C2;
-
-/// hlockholder: a write of the host-physical address of a lock's word makes it read as the VMID of the vCPU that holds the lock, or 0.
-const LOCK_HOLDER: u16 = 0x6C3;
+use super::csr::{self, number};
+use super::isa;
 
 /// Lets pause loops exit whose PAUSEs follow each other within `gap` cycles, once they are `window` cycles old; never where that is 0.
 ///
@@ -23,8 +13,8 @@ const LOCK_HOLDER: u16 = 0x6C3;
 pub unsafe fn set_pause_loops(gap: u32, window: u32) {
     // SAFETY: the caller answers for the registers' being there; they concern guests alone.
     unsafe {
-        csr::write::<GAP>(gap.into());
-        csr::write::<WINDOW>(window.into());
+        csr::write::<{ number::HPLEGAP }>(gap.into());
+        csr::write::<{ number::HPLEWINDOW }>(window.into());
     }
 }
 
@@ -34,14 +24,14 @@ pub unsafe fn set_pause_loops(gap: u32, window: u32) {
 /// The hart must have [`PurgeMask`](super::capabilities::Capability::PurgeMask).
 pub unsafe fn set_purge_mask(mask: u64) {
     // SAFETY: as for `set_pause_loops`.
-    unsafe { csr::write::<PURGE_MASK>(mask) };
+    unsafe { csr::write::<{ number::HPURGE }>(mask) };
 }
 
 /// Mask of the fences that the hart's vCPU executed. The hart must have
 /// [`PurgeMask`](super::capabilities::Capability::PurgeMask).
 #[must_use]
 pub fn purge_mask() -> u64 {
-    csr::read::<PURGE_MASK>()
+    csr::read::<{ number::HPURGE }>()
 }
 
 /// The VMID of the vCPU that holds the lock whose word is at the host-physical address `lock`, or whose turn it is there; 0 if that is not
@@ -52,8 +42,8 @@ pub fn purge_mask() -> u64 {
 #[must_use]
 pub unsafe fn lock_holder(lock: u64) -> u64 {
     // SAFETY: the caller answers for the register's being there; the machine reads the word and changes nothing.
-    unsafe { csr::write::<LOCK_HOLDER>(lock) };
-    csr::read::<LOCK_HOLDER>()
+    unsafe { csr::write::<{ number::HLOCKHOLDER }>(lock) };
+    csr::read::<{ number::HLOCKHOLDER }>()
 }
 
 /// hgeip of the hart whose mhartid is `hart`: OTPI of paper 002 for the guest files of any hart.

@@ -1,12 +1,10 @@
 //! Calls of the computer's own firmware (RISC-V SBI specification 2.0), of which the hypervisor needs few.
 
-use super::isa;
+use riscv::sbi::{
+    BASE, DBCN, HSM, PMU, SRST, base, debug_console, hart_state, performance, reset as system_reset,
+};
 
-const BASE: u64 = 0x10;
-const HART_STATE_MANAGEMENT: u64 = 0x48534D;
-const SYSTEM_RESET: u64 = 0x53525354;
-const DEBUG_CONSOLE: u64 = 0x4442434E;
-const COUNTERS: u64 = 0x504D55;
+use super::isa;
 
 /// An SBI error code (a negative number of the specification's table "Standard SBI Errors").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +32,9 @@ pub struct MachineIdentity {
 pub fn machine_identity() -> MachineIdentity {
     let get = |function| call(BASE, function, [0; 5]).unwrap_or(0);
     MachineIdentity {
-        vendor: get(4),
-        architecture: get(5),
-        implementation: get(6),
+        vendor: get(base::MACHINE_VENDOR),
+        architecture: get(base::MACHINE_ARCHITECTURE),
+        implementation: get(base::MACHINE_IMPLEMENTATION),
     }
 }
 
@@ -45,7 +43,7 @@ pub fn machine_identity() -> MachineIdentity {
 /// # Errors
 /// The firmware's error, when there is no such hart or it is running.
 pub fn start_hart(hart_id: u64, address: u64, opaque: u64) -> Result<(), FirmwareError> {
-    call(HART_STATE_MANAGEMENT, 0, [hart_id, address, opaque, 0, 0]).map(drop)
+    call(HSM, hart_state::START, [hart_id, address, opaque, 0, 0]).map(drop)
 }
 
 /// State of a hart by the firmware (SBI, "Hart State Management Extension", table of states).
@@ -54,7 +52,7 @@ pub struct HartStatus(u64);
 
 impl HartStatus {
     /// The hart is not running the hypervisor and can be started.
-    pub const STOPPED: Self = Self(1);
+    pub const STOPPED: Self = Self(hart_state::STOPPED);
 }
 
 /// State of the hart `hart_id`.
@@ -62,7 +60,7 @@ impl HartStatus {
 /// # Errors
 /// The firmware's error, when there is no such hart.
 pub fn hart_status(hart_id: u64) -> Result<HartStatus, FirmwareError> {
-    call(HART_STATE_MANAGEMENT, 2, [hart_id, 0, 0, 0, 0]).map(HartStatus)
+    call(HSM, hart_state::STATUS, [hart_id, 0, 0, 0, 0]).map(HartStatus)
 }
 
 /// Kind of the board's last reset.
@@ -75,10 +73,11 @@ pub enum Reset {
 /// Powers the board off; stops the hart if the firmware cannot.
 pub fn reset(kind: Reset) -> ! {
     let reason = match kind {
-        Reset::PowerOff => 0,
-        Reset::PowerOffAfterFailure => 1,
+        Reset::PowerOff => system_reset::NO_REASON,
+        Reset::PowerOffAfterFailure => system_reset::SYSTEM_FAILURE,
     };
-    let _ = call(SYSTEM_RESET, 0, [0, reason, 0, 0, 0]);
+    let arguments = [system_reset::SHUTDOWN, reason, 0, 0, 0];
+    let _ = call(SRST, system_reset::SYSTEM_RESET, arguments);
     loop {
         super::wait_for_interrupt();
     }
@@ -86,13 +85,13 @@ pub fn reset(kind: Reset) -> ! {
 
 /// Writes one byte to the firmware's debug console; used before the board's UART is known.
 pub fn debug_byte(byte: u8) {
-    let _ = call(DEBUG_CONSOLE, 2, [u64::from(byte), 0, 0, 0, 0]);
+    let _ = call(DBCN, debug_console::WRITE_BYTE, [byte.into(), 0, 0, 0, 0]);
 }
 
 /// Probes the firmware for the PMU extension.
 #[must_use]
 pub fn has_counters() -> bool {
-    call(BASE, 3, [COUNTERS, 0, 0, 0, 0]).is_ok_and(|found| found != 0)
+    call(BASE, base::PROBE_EXTENSION, [PMU, 0, 0, 0, 0]).is_ok_and(|found| found != 0)
 }
 
 /// Width and kind of `counter` (SBI, "Get details of a counter").
@@ -100,7 +99,7 @@ pub fn has_counters() -> bool {
 /// # Errors
 /// The firmware's error, where there is none.
 pub fn counter_information(counter: u8) -> Result<u64, FirmwareError> {
-    call(COUNTERS, 1, [u64::from(counter), 0, 0, 0, 0])
+    call(PMU, performance::INFORMATION, [counter.into(), 0, 0, 0, 0])
 }
 
 /// Prepares one of the hart's counters `among` for an event, and returns its number.
@@ -113,8 +112,8 @@ pub fn configure_counter(
     event: u32,
     data: u64,
 ) -> Result<u64, FirmwareError> {
-    let event = u64::from(event);
-    call(COUNTERS, 2, [0, u64::from(among), flags, event, data])
+    let arguments = [0, among.into(), flags, event.into(), data];
+    call(PMU, performance::CONFIGURE, arguments)
 }
 
 /// Starts a counter at `value`.
@@ -122,12 +121,12 @@ pub fn configure_counter(
 /// # Errors
 /// The firmware's error, where it has no event or counts already.
 pub fn start_counter(counter: u8, value: u64) -> Result<(), FirmwareError> {
-    const SET_VALUE: u64 = 1;
-    call(COUNTERS, 3, [u64::from(counter), 1, SET_VALUE, value, 0]).map(drop)
+    let arguments = [counter.into(), 1, performance::SET_VALUE, value, 0];
+    call(PMU, performance::START, arguments).map(drop)
 }
 
 /// Stops counters; with `reset` they lose their events. Stopped ones stay as they are.
 pub fn stop_counters(counters: u32, reset: bool) {
-    let flags = u64::from(reset);
-    let _ = call(COUNTERS, 4, [0, u64::from(counters), flags, 0, 0]);
+    let flags = if reset { performance::RESET } else { 0 };
+    let _ = call(PMU, performance::STOP, [0, counters.into(), flags, 0, 0]);
 }

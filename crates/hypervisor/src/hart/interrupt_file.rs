@@ -3,11 +3,10 @@
 //! Numbers and layout: Advanced Interrupt Architecture, chapter 3 ("Incoming MSI Controller") for the indirectly
 //! accessed registers, chapter 6 for hstatus.VGEIN selecting the file that vsiselect and vsireg reach.
 
+use riscv::imsic::select::{EIDELIVERY, EIE, EITHRESHOLD};
+
 use super::csr::{self, number};
 
-const DELIVERY: u64 = 0x70;
-const THRESHOLD: u64 = 0x72;
-const ENABLED: u64 = 0xC0;
 /// With 64-bit registers only the even-numbered eip and eie registers exist.
 const ARRAY_STEP: u64 = 2;
 
@@ -94,13 +93,13 @@ impl Drop for Selected {
 pub fn open_own_file(last: u32) {
     // SAFETY: interrupts of this file are only taken where sie.SEIE and a handler are in place.
     unsafe {
-        csr::write::<{ number::SISELECT }>(THRESHOLD);
+        csr::write::<{ number::SISELECT }>(EITHRESHOLD);
         csr::write::<{ number::SIREG }>(0);
         for array in 0..=u64::from(last / 64) {
-            csr::write::<{ number::SISELECT }>(ENABLED + array * ARRAY_STEP);
+            csr::write::<{ number::SISELECT }>(EIE + array * ARRAY_STEP);
             csr::write::<{ number::SIREG }>(if array == 0 { !1 } else { !0 });
         }
-        csr::write::<{ number::SISELECT }>(DELIVERY);
+        csr::write::<{ number::SISELECT }>(EIDELIVERY);
         csr::write::<{ number::SIREG }>(1);
     }
 }

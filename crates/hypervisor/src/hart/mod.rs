@@ -14,7 +14,6 @@ pub mod csr;
 pub mod custom;
 pub mod decode;
 pub mod device;
-mod fields;
 pub mod firmware;
 pub mod instruction;
 pub mod interrupt_file;

@@ -28,7 +28,7 @@ pub fn carry_out_requests(
     }
     if requests & request::NOTIFICATION != 0 {
         // SAFETY: hvip injects interrupts into the guest only.
-        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
+        unsafe { csr::set::<{ number::HVIP }>(csr::NOTIFICATION) };
     }
 }
 
@@ -43,7 +43,7 @@ pub fn show_interrupts(vcpu: &Vcpu) {
         // supervisor top interrupt"); some implementations then show it whether or not it is pending.
         if vcpu.interrupts.lock().memory_file_asserts() {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
+            csr::write::<{ number::HVICTL }>(csr::EXTERNAL_WITH_PRIORITY_1);
         } else {
             hide_memory_file();
         }

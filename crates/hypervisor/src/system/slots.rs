@@ -1,5 +1,8 @@
 //! Access of the hypervisor itself to the board's virtio-mmio slots (virtio 1.2, §4.2.2).
 
+use riscv::virtio::feature;
+use riscv::virtio::mmio::register::{DEVICE_FEATURES, DEVICE_FEATURES_SELECT, DEVICE_ID, STATUS};
+
 use crate::board::BoardDevice;
 use crate::devices::aplic::board::AplicDriver;
 use crate::devices::irq::SourceNumber;
@@ -10,16 +13,8 @@ use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
 
-/// Offset of the kind of device that a slot holds; 0 for none.
-const DEVICE_ID: u64 = 0x008;
-/// Offset of a word of the features that the device offers, and the number of the word.
-const DEVICE_FEATURES: u64 = 0x010;
-const DEVICE_FEATURES_SELECT: u64 = 0x014;
-/// Writing 0 resets the device.
-const STATUS: u64 = 0x070;
-
-/// `VIRTIO_F_ACCESS_PLATFORM`, feature 33 (§6), as the word and the bit in it.
-const ACCESS_PLATFORM: (u32, u32) = (1, 1 << 1);
+/// The word of `VIRTIO_F_ACCESS_PLATFORM` among the features, and its bit in it.
+const ACCESS_PLATFORM: (u32, u32) = (1, (feature::ACCESS_PLATFORM >> 32) as u32);
 
 /// Resets a virtio device, which also ends its accesses to memory. Returns true once the device says that the reset is done (virtio 1.2,
 /// §4.2.2.1): until then it may still write to memory.

@@ -21,6 +21,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName, VmTranslation};
+use riscv::csr::address_translation::VMID_SHIFT;
 use scheduler::VmId;
 use spinwait::PauseTerms;
 
@@ -111,8 +112,6 @@ pub struct Vm {
     /// Limit on the printed lines of the guest's report.
     reports: RateLimit,
 }
-
-const VMID_SHIFT: u32 = 44;
 
 /// Lines of a guest's report that are printed in a second at most.
 const REPORTS_A_SECOND: u32 = 100;

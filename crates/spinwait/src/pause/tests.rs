@@ -2,8 +2,8 @@ use std::vec::Vec;
 
 use super::*;
 use proptest::prelude::*;
+use riscv::instruction::PAUSE;
 
-const PAUSE: u32 = 0x0100_000f;
 /// Address of the tests' code.
 const BASE: u64 = 0xffff_ffff_8000_1000;
 

@@ -3,6 +3,13 @@
 //! A device that belongs to a VM sends straight to the guest file of the vCPU that the guest chose. While that vCPU
 //! has no guest file, the message goes to a hart of the hypervisor, under an identity that stands for the source.
 
+use riscv::aplic::register::{
+    CLRIENUM, CLRIPNUM, DOMAINCFG, GENMSI, IN_CLRIP, SETIENUM, SETIP, SETIPNUM,
+};
+use riscv::aplic::{
+    DOMAINCFG_DM, DOMAINCFG_IE, GENMSI_BUSY, GUEST_INDEX_SHIFT, HART_INDEX_SHIFT, register,
+};
+
 use crate::lock::{Mutex, place};
 
 use crate::board::AplicDescription;
@@ -10,27 +17,10 @@ use crate::devices::irq::{SourceMode, SourceNumber, Sources};
 use crate::hart::decode::Width;
 use crate::hart::device;
 
-const DOMAINCFG: u64 = 0x0000;
-const SOURCECFG: u64 = 0x0000;
-const SETIP: u64 = 0x1C00;
-const SETIPNUM: u64 = 0x1CDC;
-const IN_CLRIP: u64 = 0x1D00;
-const CLRIPNUM: u64 = 0x1DDC;
-const SETIENUM: u64 = 0x1EDC;
-const CLRIENUM: u64 = 0x1FDC;
-const GENMSI: u64 = 0x3000;
-const TARGET: u64 = 0x3000;
-
-/// domaincfg: interrupts enabled, delivery by messages.
-const DOMAIN_ENABLED: u32 = 1 << 8;
-const DOMAIN_MESSAGES: u32 = 1 << 2;
-
-/// target: the hart's index, the guest's number, the identity.
-const TARGET_HART_SHIFT: u32 = 18;
-const TARGET_GUEST_SHIFT: u32 = 12;
-
-/// genmsi: a message that was written has not been sent yet.
-const BUSY: u32 = 1 << 12;
+/// Base of the sourcecfg registers: that of source *i* is 4 *i* from here.
+const SOURCECFG: u64 = register::SOURCECFG - 4;
+/// Base of the target registers.
+const TARGET: u64 = register::TARGET - 4;
 
 /// Polls of the APLIC until it has sent a message. Sending takes one store of the APLIC's own.
 const PATIENCE: u32 = 10_000;
@@ -49,8 +39,7 @@ impl Target {
     /// Identity `number` of guest file `file` of a hart.
     #[must_use]
     pub fn guest(imsic_index: u64, file: u8, number: u32) -> Self {
-        let place =
-            (imsic_index as u32) << TARGET_HART_SHIFT | u32::from(file) << TARGET_GUEST_SHIFT;
+        let place = (imsic_index as u32) << HART_INDEX_SHIFT | u32::from(file) << GUEST_INDEX_SHIFT;
         Self(place | number)
     }
 }
@@ -80,7 +69,7 @@ impl AplicDriver {
                 SourceMode::Inactive.field(),
             );
         }
-        aplic.write(DOMAINCFG, DOMAIN_ENABLED | DOMAIN_MESSAGES);
+        aplic.write(DOMAINCFG, DOMAINCFG_IE | DOMAINCFG_DM);
         aplic
     }
 
@@ -138,7 +127,7 @@ impl AplicDriver {
     pub fn send_message(&self, target: Target) -> bool {
         let _guard = self.change.lock();
         for _ in 0..PATIENCE {
-            if self.read(GENMSI) & BUSY == 0 {
+            if self.read(GENMSI) & GENMSI_BUSY == 0 {
                 self.write(GENMSI, target.0);
                 return true;
             }

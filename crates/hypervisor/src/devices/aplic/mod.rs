@@ -27,6 +27,7 @@ mod tests;
 
 use alloc::vec::Vec;
 
+use riscv::aplic::{DOMAINCFG_DM, DOMAINCFG_IE, HART_INDEX, register as offset};
 use source::{Source, SourceKind};
 
 use crate::devices::irq::{
@@ -34,36 +35,11 @@ use crate::devices::irq::{
 };
 use crate::interrupts::softfile::Identity;
 
-/// Offsets of the registers (AIA §4.5), first and last.
-mod offset {
-    pub const DOMAINCFG: u64 = 0x0000;
-    pub const SOURCECFG: u64 = 0x0004;
-    pub const SOURCECFG_LAST: u64 = 0x0ffc;
-    pub const SETIP: u64 = 0x1c00;
-    pub const SETIP_LAST: u64 = 0x1c7c;
-    pub const SETIPNUM: u64 = 0x1cdc;
-    pub const IN_CLRIP: u64 = 0x1d00;
-    pub const IN_CLRIP_LAST: u64 = 0x1d7c;
-    pub const CLRIPNUM: u64 = 0x1ddc;
-    pub const SETIE: u64 = 0x1e00;
-    pub const SETIE_LAST: u64 = 0x1e7c;
-    pub const SETIENUM: u64 = 0x1edc;
-    pub const CLRIE: u64 = 0x1f00;
-    pub const CLRIE_LAST: u64 = 0x1f7c;
-    pub const CLRIENUM: u64 = 0x1fdc;
-    pub const SETIPNUM_LE: u64 = 0x2000;
-    pub const SETIPNUM_BE: u64 = 0x2004;
-    pub const GENMSI: u64 = 0x3000;
-    pub const TARGET: u64 = 0x3004;
-    pub const TARGET_LAST: u64 = 0x3ffc;
-}
-
 /// `domaincfg` without IE: the byte that shows the byte order, and DM.
-const DOMAINCFG_FIXED: u32 = 0x80 << 24 | 1 << 2;
-const DOMAINCFG_IE: u32 = 1 << 8;
+const DOMAINCFG_FIXED: u32 = riscv::aplic::DOMAINCFG_FIXED | DOMAINCFG_DM;
 /// Hart index (31:18) and EIID, of which 63 identities need six bits. The guest's harts have no
 /// guest interrupt files, so the guest index is read-only zero.
-const TARGET_BITS: u32 = 0xfffc_003f;
+const TARGET_BITS: u32 = HART_INDEX | 0x3f;
 
 /// Effect of a bit of a bitmap register, or of a number register, on its source.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::memory::Host;
 use crate::devices::virtio::register::*;
-use crate::devices::virtio::{DeviceKind, VERSION_1, with_high, with_low};
+use crate::devices::virtio::{DeviceKind, QUEUE_PARTS, VERSION_1, with_high, with_low};
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
 

@@ -1,22 +1,16 @@
 //! The board's UART (16550), which carries all consoles.
 
+use riscv::uart::register::{DATA, FIFO_CONTROL, INTERRUPT_ENABLE, LINE_STATUS};
+use riscv::uart::{
+    ENABLE_RECEIVED, ENABLE_TRANSMITTER_EMPTY, FIFO_BYTES, FIFO_ENABLE, LINE_DATA_READY,
+    LINE_HOLDING_EMPTY,
+};
+
 use crate::hart::decode::Width;
 use crate::hart::{device, firmware};
 
-/// The registers that are used, by their offsets.
-const DATA: u64 = 0;
-const INTERRUPT_ENABLE: u64 = 1;
-const FIFO_CONTROL: u64 = 2;
-const LINE_STATUS: u64 = 5;
-
-const RECEIVED: u8 = 1 << 0;
-const TRANSMITTER_EMPTY: u8 = 1 << 1;
-const FIFO_ENABLE: u8 = 1 << 0;
-const LINE_DATA_READY: u8 = 1 << 0;
-const LINE_TRANSMITTER_EMPTY: u8 = 1 << 5;
-
 /// Bytes that an empty transmitter takes.
-pub const FIFO: usize = 16;
+pub const FIFO: usize = FIFO_BYTES;
 
 /// The UART, or the firmware's console while there is none.
 #[derive(Debug, Default)]
@@ -43,7 +37,7 @@ impl BoardUart {
             transmit_interrupt: false,
         };
         uart.write(FIFO_CONTROL, FIFO_ENABLE);
-        uart.write(INTERRUPT_ENABLE, RECEIVED);
+        uart.write(INTERRUPT_ENABLE, ENABLE_RECEIVED);
         uart
     }
 
@@ -63,7 +57,7 @@ impl BoardUart {
     /// Returns true if [`FIFO`] bytes can be sent at once.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.base.is_none() || self.read(LINE_STATUS) & LINE_TRANSMITTER_EMPTY != 0
+        self.base.is_none() || self.read(LINE_STATUS) & LINE_HOLDING_EMPTY != 0
     }
 
     /// Sends a byte for which there is room.
@@ -88,7 +82,7 @@ impl BoardUart {
             self.transmit_interrupt = on;
             self.write(
                 INTERRUPT_ENABLE,
-                RECEIVED | if on { TRANSMITTER_EMPTY } else { 0 },
+                ENABLE_RECEIVED | if on { ENABLE_TRANSMITTER_EMPTY } else { 0 },
             );
         }
     }

@@ -20,59 +20,25 @@ mod tests;
 
 use alloc::collections::VecDeque;
 
+use riscv::uart::register::{
+    DATA, INTERRUPT_ENABLE as IER, INTERRUPT_IDENTITY as IIR_FCR, LINE_CONTROL as LCR,
+    LINE_STATUS as LSR, MODEM_CONTROL as MCR, MODEM_STATUS as MSR, SCRATCH as SCR,
+};
+use riscv::uart::{
+    DIVISOR_ACCESS, ENABLE_ALL, ENABLE_LINE_STATUS, ENABLE_MODEM_STATUS, ENABLE_RECEIVED,
+    ENABLE_TRANSMITTER_EMPTY, FIFO_CLEAR_RECEIVER, FIFO_ENABLE, IDENTITY_FIFOS_ENABLED,
+    IDENTITY_LINE_STATUS, IDENTITY_MODEM_STATUS, IDENTITY_NONE, IDENTITY_RECEIVED,
+    IDENTITY_TIME_OUT, IDENTITY_TRANSMITTER_EMPTY, LINE_DATA_READY, LINE_HOLDING_EMPTY,
+    LINE_OVERRUN, LINE_TRANSMITTER_EMPTY, MODEM_ALL, MODEM_CTS, MODEM_DCD, MODEM_DSR, MODEM_LOOP,
+    MODEM_RI, MODEM_RI_FELL,
+};
+
 /// Most bytes of input that wait for the guest. More than the chip's sixteen, so that pasted text
 /// is not lost while the guest's vCPU waits for a hart.
 pub const INPUT_CAPACITY: usize = 256;
 
-/// Receiver buffer (read), transmitter holding register (write), low divisor byte (DLAB).
-const DATA: u64 = 0;
-/// Interrupt enable register, high divisor byte (DLAB).
-const IER: u64 = 1;
-/// Interrupt identification (read) and FIFO control (write).
-const IIR_FCR: u64 = 2;
-/// Line control register.
-const LCR: u64 = 3;
-/// Modem control register.
-const MCR: u64 = 4;
-/// Line status register.
-const LSR: u64 = 5;
-/// Modem status register.
-const MSR: u64 = 6;
-/// Scratch register.
-const SCR: u64 = 7;
-
-const IER_RECEIVED: u8 = 1 << 0;
-const IER_TRANSMITTER_EMPTY: u8 = 1 << 1;
-const IER_LINE_STATUS: u8 = 1 << 2;
-const IER_MODEM_STATUS: u8 = 1 << 3;
-const IER_ALL: u8 = 0x0f;
-
-const IIR_NONE: u8 = 0x01;
-const IIR_MODEM_STATUS: u8 = 0x00;
-const IIR_TRANSMITTER_EMPTY: u8 = 0x02;
-const IIR_RECEIVED: u8 = 0x04;
-const IIR_LINE_STATUS: u8 = 0x06;
-const IIR_TIME_OUT: u8 = 0x0c;
-const IIR_FIFOS_ENABLED: u8 = 0xc0;
-
-const FCR_ENABLE: u8 = 1 << 0;
-const FCR_CLEAR_RECEIVER: u8 = 1 << 1;
-
-const LCR_DIVISOR_ACCESS: u8 = 1 << 7;
-
-const MCR_LOOP: u8 = 1 << 4;
-const MCR_ALL: u8 = 0x1f;
-
-const LSR_DATA_READY: u8 = 1 << 0;
-const LSR_OVERRUN: u8 = 1 << 1;
-const LSR_TRANSMITTER_EMPTY: u8 = 1 << 5 | 1 << 6;
-
-const MSR_CTS: u8 = 1 << 4;
-const MSR_DSR: u8 = 1 << 5;
-const MSR_RI: u8 = 1 << 6;
-const MSR_DCD: u8 = 1 << 7;
-/// The bit of MSR that says that RI fell; the other change bits stand four below their line's.
-const MSR_RI_FELL: u8 = 1 << 2;
+/// Line status of a transmitter that has nothing to do.
+const LSR_TRANSMITTER_EMPTY: u8 = LINE_HOLDING_EMPTY | LINE_TRANSMITTER_EMPTY;
 
 /// An emulated 16550A.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +86,7 @@ impl Uart {
             fifo_control: 0,
             line_control: 0,
             modem_control: 0,
-            modem_status: MSR_CTS | MSR_DSR | MSR_DCD,
+            modem_status: MODEM_CTS | MODEM_DSR | MODEM_DCD,
             scratch: 0,
             divisor: 0,
         }
@@ -129,7 +95,7 @@ impl Uart {
     /// Level of the interrupt line. To be read again after each [`read`](Self::read),
     /// [`write`](Self::write) and [`receive`](Self::receive).
     pub fn interrupt(&self) -> bool {
-        self.identification() != IIR_NONE
+        self.identification() != IDENTITY_NONE
     }
 
     /// Bytes of input that still find room.
@@ -140,7 +106,7 @@ impl Uart {
     /// Receives a byte from outside. Without room it is lost, and the line status shows an overrun.
     pub fn receive(&mut self, byte: u8) {
         // In loop-back the serial input is disconnected (8.7).
-        if self.modem_control & MCR_LOOP == 0 {
+        if self.modem_control & MODEM_LOOP == 0 {
             self.accept(byte);
         }
     }
@@ -155,7 +121,7 @@ impl Uart {
 
     /// Reads the register at `offset` for the guest; zeros behind the eight registers.
     pub fn read(&mut self, offset: u64) -> u8 {
-        let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
+        let divisor_access = self.line_control & DIVISOR_ACCESS != 0;
         match offset {
             DATA if divisor_access => self.divisor.to_le_bytes()[0],
             IER if divisor_access => self.divisor.to_le_bytes()[1],
@@ -163,11 +129,11 @@ impl Uart {
             IER => self.interrupt_enable,
             IIR_FCR => {
                 let identification = self.identification();
-                if identification == IIR_TRANSMITTER_EMPTY {
+                if identification == IDENTITY_TRANSMITTER_EMPTY {
                     self.transmitter_interrupt = false;
                 }
-                let fifos = self.fifo_control & FCR_ENABLE != 0;
-                identification | if fifos { IIR_FIFOS_ENABLED } else { 0 }
+                let fifos = self.fifo_control & FIFO_ENABLE != 0;
+                identification | if fifos { IDENTITY_FIFOS_ENABLED } else { 0 }
             }
             LCR => self.line_control,
             MCR => self.modem_control,
@@ -188,13 +154,13 @@ impl Uart {
 
     /// Returns true if a byte that the guest writes to the register at `offset` leaves on the line.
     pub fn sends(&self, offset: u64) -> bool {
-        let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
-        offset == DATA && !divisor_access && self.modem_control & MCR_LOOP == 0
+        let divisor_access = self.line_control & DIVISOR_ACCESS != 0;
+        offset == DATA && !divisor_access && self.modem_control & MODEM_LOOP == 0
     }
 
     /// Writes `value` to the register at `offset` for the guest. It leaves on the line if [`sends`](Self::sends) is true.
     pub fn write(&mut self, offset: u64, value: u8) {
-        let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
+        let divisor_access = self.line_control & DIVISOR_ACCESS != 0;
         let [low, high] = self.divisor.to_le_bytes();
         match offset {
             DATA if divisor_access => self.divisor = u16::from_le_bytes([value, high]),
@@ -203,18 +169,18 @@ impl Uart {
             IER => {
                 let enabled = value & !self.interrupt_enable;
                 // The transmitter is always empty, so its interrupt comes at once.
-                self.transmitter_interrupt |= enabled & IER_TRANSMITTER_EMPTY != 0;
-                self.interrupt_enable = value & IER_ALL;
+                self.transmitter_interrupt |= enabled & ENABLE_TRANSMITTER_EMPTY != 0;
+                self.interrupt_enable = value & ENABLE_ALL;
             }
             IIR_FCR => {
                 // "Bit 0 must be a 1 when other FCR bits are written to or they will not be
                 // programmed", and a change of it empties the FIFOs (8.4).
-                let switched = (value ^ self.fifo_control) & FCR_ENABLE != 0;
-                let cleared = value & FCR_ENABLE != 0 && value & FCR_CLEAR_RECEIVER != 0;
+                let switched = (value ^ self.fifo_control) & FIFO_ENABLE != 0;
+                let cleared = value & FIFO_ENABLE != 0 && value & FIFO_CLEAR_RECEIVER != 0;
                 if switched || cleared {
                     self.input.clear();
                 }
-                self.fifo_control = if value & FCR_ENABLE != 0 {
+                self.fifo_control = if value & FIFO_ENABLE != 0 {
                     value & 0xc9
                 } else {
                     0
@@ -222,7 +188,7 @@ impl Uart {
             }
             LCR => self.line_control = value,
             MCR => {
-                self.modem_control = value & MCR_ALL;
+                self.modem_control = value & MODEM_ALL;
                 self.see_modem_lines();
             }
             SCR => self.scratch = value,
@@ -234,7 +200,7 @@ impl Uart {
     fn transmit(&mut self, byte: u8) {
         // It leaves at once, and the holding register is empty again.
         self.transmitter_interrupt = true;
-        if self.modem_control & MCR_LOOP != 0 {
+        if self.modem_control & MODEM_LOOP != 0 {
             self.accept(byte);
         }
     }
@@ -242,20 +208,25 @@ impl Uart {
     /// The modem lines: those of a listener, or in loop-back our own outputs (8.7).
     fn see_modem_lines(&mut self) {
         let control = self.modem_control;
-        let lines = if control & MCR_LOOP == 0 {
-            MSR_CTS | MSR_DSR | MSR_DCD
+        let lines = if control & MODEM_LOOP == 0 {
+            MODEM_CTS | MODEM_DSR | MODEM_DCD
         } else {
             // DTR, RTS, OUT1 and OUT2 come back as DSR, CTS, RI and DCD.
-            let pairs = [(0, MSR_DSR), (1, MSR_CTS), (2, MSR_RI), (3, MSR_DCD)];
+            let pairs = [
+                (0, MODEM_DSR),
+                (1, MODEM_CTS),
+                (2, MODEM_RI),
+                (3, MODEM_DCD),
+            ];
             pairs
                 .into_iter()
                 .filter(|&(output, _)| control & 1 << output != 0)
                 .fold(0, |lines, (_, line)| lines | line)
         };
         let before = self.modem_status;
-        let changed = (before ^ lines) & (MSR_CTS | MSR_DSR | MSR_DCD);
-        let fell = if before & !lines & MSR_RI != 0 {
-            MSR_RI_FELL
+        let changed = (before ^ lines) & (MODEM_CTS | MODEM_DSR | MODEM_DCD);
+        let fell = if before & !lines & MODEM_RI != 0 {
+            MODEM_RI_FELL
         } else {
             0
         };
@@ -266,16 +237,16 @@ impl Uart {
         let ready = if self.input.is_empty() {
             0
         } else {
-            LSR_DATA_READY
+            LINE_DATA_READY
         };
-        let overrun = if self.overrun { LSR_OVERRUN } else { 0 };
+        let overrun = if self.overrun { LINE_OVERRUN } else { 0 };
         LSR_TRANSMITTER_EMPTY | ready | overrun
     }
 
     /// Bytes that raise "received data available" rather than the time-out (8.4, bits 7 and 6).
     fn trigger(&self) -> usize {
         match self.fifo_control >> 6 {
-            _ if self.fifo_control & FCR_ENABLE == 0 => 1,
+            _ if self.fifo_control & FIFO_ENABLE == 0 => 1,
             0 => 1,
             1 => 4,
             2 => 8,
@@ -286,18 +257,18 @@ impl Uart {
     /// The pending and enabled interrupt of the highest priority (8.5, table III).
     fn identification(&self) -> u8 {
         let enabled = |bit| self.interrupt_enable & bit != 0;
-        if enabled(IER_LINE_STATUS) && self.overrun {
-            IIR_LINE_STATUS
-        } else if enabled(IER_RECEIVED) && self.input.len() >= self.trigger() {
-            IIR_RECEIVED
-        } else if enabled(IER_RECEIVED) && !self.input.is_empty() {
-            IIR_TIME_OUT
-        } else if enabled(IER_TRANSMITTER_EMPTY) && self.transmitter_interrupt {
-            IIR_TRANSMITTER_EMPTY
-        } else if enabled(IER_MODEM_STATUS) && self.modem_status & 0x0f != 0 {
-            IIR_MODEM_STATUS
+        if enabled(ENABLE_LINE_STATUS) && self.overrun {
+            IDENTITY_LINE_STATUS
+        } else if enabled(ENABLE_RECEIVED) && self.input.len() >= self.trigger() {
+            IDENTITY_RECEIVED
+        } else if enabled(ENABLE_RECEIVED) && !self.input.is_empty() {
+            IDENTITY_TIME_OUT
+        } else if enabled(ENABLE_TRANSMITTER_EMPTY) && self.transmitter_interrupt {
+            IDENTITY_TRANSMITTER_EMPTY
+        } else if enabled(ENABLE_MODEM_STATUS) && self.modem_status & 0x0f != 0 {
+            IDENTITY_MODEM_STATUS
         } else {
-            IIR_NONE
+            IDENTITY_NONE
         }
     }
 }

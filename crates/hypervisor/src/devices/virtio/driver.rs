@@ -2,7 +2,9 @@
 //! §3.1.1 and §4.2.3).
 
 use super::queue::device::{DeviceQueue, MAX_ENTRIES};
-use super::{ACCESS_PLATFORM, CONFIGURATION_CHANGE, DeviceKind, VERSION_1, register, status};
+use super::{
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, DeviceKind, QUEUE_PARTS, VERSION_1, register, status,
+};
 use crate::devices::irq::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
@@ -141,7 +143,7 @@ impl Driver {
         let entries = 1 << room.min(MAX_ENTRIES.into()).ilog2();
         let ring = DeviceQueue::new(area, entries, board.host());
         self.set(register::QUEUE_SIZE, entries.into(), board);
-        for (register, part) in register::QUEUE_PARTS.into_iter().zip(ring.parts()) {
+        for (register, part) in QUEUE_PARTS.into_iter().zip(ring.parts()) {
             self.set(register, part.raw() as u32, board);
             self.set(register + 4, (part.raw() >> 32) as u32, board);
         }

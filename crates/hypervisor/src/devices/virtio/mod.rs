@@ -1,4 +1,4 @@
-//! Virtio devices (virtio 1.2): constants of all kinds, the [`transport`] that guests see, [`queue`]s, [`backend`]s, and the [`driver`] of the
+//! Virtio devices (virtio 1.2): the [`transport`] that guests see, [`queue`]s, [`backend`]s, and the [`driver`] of the
 //! board's own.
 
 pub mod backend;
@@ -7,15 +7,21 @@ pub mod driver;
 pub mod queue;
 pub mod transport;
 
+pub use riscv::virtio::feature::{ACCESS_PLATFORM, EVENT_INDEX, INDIRECT_DESCRIPTORS, VERSION_1};
+pub use riscv::virtio::mmio::{CONFIGURATION_CHANGE, USED_BUFFER, register};
+pub use riscv::virtio::status;
+
+use riscv::virtio::{BALLOON_DEVICE, BLOCK_DEVICE, NETWORK_DEVICE};
+
 use crate::hart::decode::Width;
 
 /// Device type (virtio 1.2, §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum DeviceKind {
-    NetworkCard = 1,
-    Disk = 2,
-    Balloon = 5,
+    NetworkCard = NETWORK_DEVICE,
+    Disk = BLOCK_DEVICE,
+    Balloon = BALLOON_DEVICE,
 }
 
 impl core::fmt::Display for DeviceKind {
@@ -28,53 +34,15 @@ impl core::fmt::Display for DeviceKind {
     }
 }
 
-/// Offsets of the registers (virtio 1.2, table 4.1).
-pub mod register {
-    pub const MAGIC: u64 = 0x000;
-    pub const VERSION: u64 = 0x004;
-    pub const DEVICE_ID: u64 = 0x008;
-    pub const VENDOR_ID: u64 = 0x00c;
-    pub const DEVICE_FEATURES: u64 = 0x010;
-    pub const DEVICE_FEATURES_SELECT: u64 = 0x014;
-    pub const DRIVER_FEATURES: u64 = 0x020;
-    pub const DRIVER_FEATURES_SELECT: u64 = 0x024;
-    pub const QUEUE_SELECT: u64 = 0x030;
-    pub const QUEUE_SIZE_MAX: u64 = 0x034;
-    pub const QUEUE_SIZE: u64 = 0x038;
-    pub const QUEUE_READY: u64 = 0x044;
-    pub const QUEUE_NOTIFY: u64 = 0x050;
-    pub const INTERRUPT_STATUS: u64 = 0x060;
-    pub const INTERRUPT_ACKNOWLEDGE: u64 = 0x064;
-    pub const STATUS: u64 = 0x070;
-    /// Low halves; the high one of each follows.
-    pub const QUEUE_PARTS: [u64; 3] = [0x080, 0x090, 0x0a0];
-    pub const SHARED_MEMORY: core::ops::RangeInclusive<u64> = 0x0b0..=0x0bc;
-    pub const CONFIGURATION_GENERATION: u64 = 0x0fc;
-    pub const CONFIGURATION: u64 = 0x100;
-}
-
-/// The device status field (§2.1).
-pub mod status {
-    pub const ACKNOWLEDGE: u32 = 1;
-    pub const DRIVER: u32 = 2;
-    pub const DRIVER_OK: u32 = 4;
-    pub const FEATURES_OK: u32 = 8;
-    pub const NEEDS_RESET: u32 = 64;
-}
-
-/// Bits of the interrupt status.
-pub const USED_BUFFER: u32 = 1;
-pub const CONFIGURATION_CHANGE: u32 = 2;
-
-/// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM (§6).
-pub const VERSION_1: u64 = 1 << 32;
-pub const ACCESS_PLATFORM: u64 = 1 << 33;
-/// VIRTIO_F_INDIRECT_DESC and VIRTIO_F_EVENT_IDX.
-pub const INDIRECT_TABLES: u64 = 1 << 28;
-pub const EVENT_INDICES: u64 = 1 << 29;
+/// Offsets of the low halves of a queue's three addresses; the high half of each follows.
+pub const QUEUE_PARTS: [u64; 3] = [
+    register::QUEUE_DESCRIPTORS,
+    register::QUEUE_DRIVER,
+    register::QUEUE_DEVICE,
+];
 
 /// Features of queues and of the transport that emulated devices offer.
-pub const EMULATED_FEATURES: u64 = VERSION_1 | INDIRECT_TABLES | EVENT_INDICES;
+pub const EMULATED_FEATURES: u64 = VERSION_1 | INDIRECT_DESCRIPTORS | EVENT_INDEX;
 /// "PTTA": the vendor of emulated devices. Any value will do.
 pub const VENDOR: u32 = 0x4154_5450;
 

@@ -1,10 +1,18 @@
 //! Calls of the PMU extension, carried out on a vCPU's counters.
 
+use riscv::sbi::performance;
+
 use super::{CounterSet, Counters, EventKind, Hardware, Selection, set};
 
-/// event_idx of the events that fixed counters count (SBI, table "PMU Hardware Events").
-const CYCLES: u32 = 1;
-const INSTRUCTIONS: u32 = 2;
+/// All flags of a configuration that the specification has.
+const FLAGS: u64 = performance::SKIP_MATCH
+    | performance::CLEAR_VALUE
+    | performance::AUTO_START
+    | performance::INHIBIT_VU
+    | performance::INHIBIT_VS
+    | performance::INHIBIT_U
+    | performance::INHIBIT_S
+    | performance::INHIBIT_M;
 
 /// Reason why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +40,15 @@ impl Configuration {
     /// The flags of a call. Flags of modes that a guest does not have are hints, and ignored.
     #[must_use]
     pub const fn from_flags(flags: u64) -> Option<Self> {
-        if flags & !0xff != 0 {
+        if flags & !FLAGS != 0 {
             return None;
         }
         Some(Self {
-            exactly: flags & 1 != 0,
-            clear: flags & 2 != 0,
-            start: flags & 4 != 0,
-            no_user: flags & 0x20 != 0,
-            no_supervisor: flags & 0x40 != 0,
+            exactly: flags & performance::SKIP_MATCH != 0,
+            clear: flags & performance::CLEAR_VALUE != 0,
+            start: flags & performance::AUTO_START != 0,
+            no_user: flags & performance::INHIBIT_U != 0,
+            no_supervisor: flags & performance::INHIBIT_S != 0,
         })
     }
 }
@@ -59,9 +67,9 @@ fn programmable_counter(
 
 /// The fixed counter that counts nothing but the event, if it is one of `among`. Modes that are not to count are hints.
 fn fixed_counter(among: CounterSet, selection: &Selection) -> Option<u8> {
-    let counter = match selection.event {
-        CYCLES => set::CYCLE,
-        INSTRUCTIONS => set::INSTRET,
+    let counter = match u64::from(selection.event) {
+        performance::CYCLES => set::CYCLE,
+        performance::INSTRUCTIONS => set::INSTRET,
         _ => return None,
     };
     among.has(counter).then_some(counter)

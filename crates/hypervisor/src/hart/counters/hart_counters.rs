@@ -4,6 +4,8 @@
 //! They are offered only where the hart can tell modes apart (Sscofpmf): they count in VS-mode and VU-mode alone, so
 //! that what the hypervisor and others do is not seen in them.
 
+use riscv::sbi::performance;
+
 use super::{HARDWARE_COUNTERS, Hardware, Selection};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware;
@@ -14,13 +16,13 @@ pub const MODES_AND_OVERFLOW: &str = "sscofpmf";
 /// hcounteren: guests read `time` always. `cycle` and `instret` are each vCPU's own, and exits.
 const TIME: u64 = 1 << 1;
 
-/// Flags of a configuration: the modes that do not count (SBI, table "PMU Counter Config Match Flags").
-const NOT_IN_VU: u64 = 1 << 3;
-const NOT_IN_VS: u64 = 1 << 4;
-const NOT_IN_U_S_M: u64 = 0b111 << 5;
+/// Flags of a configuration: modes in which nothing of a guest runs.
+const NOT_IN_U_S_M: u64 = performance::INHIBIT_U | performance::INHIBIT_S | performance::INHIBIT_M;
 
-/// counter_info: the CSR's number in bits 11:0, one less than the width in 17:12, and the type in bit 63.
-const INFORMATION: u64 = 1 << 63 | 0x3f << 12 | 0xfff;
+/// Fields of counter_info.
+const INFORMATION: u64 = performance::INFORMATION_FIRMWARE
+    | performance::INFORMATION_WIDTH
+    | performance::INFORMATION_CSR;
 
 /// Counters of the board's harts. All harts are taken to be alike; an event that another hart cannot count does not count there.
 #[derive(Clone, Debug)]
@@ -36,10 +38,10 @@ impl Offer {
         let mut information = [0; 32];
         if modes && firmware::has_counters() {
             for counter in HARDWARE_COUNTERS {
-                let register = u64::from(number::HPMCOUNTER0) + u64::from(counter);
+                let register = u64::from(number::COUNTERS) + u64::from(counter);
                 let found = firmware::counter_information(counter).unwrap_or(0) & INFORMATION;
                 if let Some(place) = information.get_mut(usize::from(counter))
-                    && found & !(0x3f << 12) == register
+                    && found & !performance::INFORMATION_WIDTH == register
                 {
                     *place = found;
                 }
@@ -106,10 +108,10 @@ impl Hardware for HartCounters {
     fn configure(&mut self, among: u32, selection: &Selection) -> Option<u8> {
         let mut flags = NOT_IN_U_S_M;
         if selection.no_user {
-            flags |= NOT_IN_VU;
+            flags |= performance::INHIBIT_VU;
         }
         if selection.no_supervisor {
-            flags |= NOT_IN_VS;
+            flags |= performance::INHIBIT_VS;
         }
         let found = firmware::configure_counter(among, flags, selection.event, selection.data);
         found.ok().and_then(|found| u8::try_from(found).ok())
@@ -162,7 +164,7 @@ fn read(counter: u8) -> u64 {
     macro_rules! each {
         ($($number:literal)+) => {
             match counter {
-                $($number => csr::read::<{ number::HPMCOUNTER0 + $number }>(),)+
+                $($number => csr::read::<{ number::COUNTERS + $number }>(),)+
                 _ => 0,
             }
         };

@@ -17,6 +17,7 @@
 #[cfg(test)]
 mod tests;
 
+use riscv::instruction::{LOAD, STORE};
 pub use spinwait::{Register, Width};
 
 /// The direction of an access, with the register that it fills or empties.
@@ -46,11 +47,6 @@ pub struct MemoryOperation {
     /// Bytes of the instruction, 2 or 4: what `sepc` advances by when it is done.
     pub length: u64,
 }
-
-/// Major opcode LOAD with bits 1:0 (unprivileged architecture, opcode map).
-const LOAD: u32 = 0x03;
-/// Major opcode STORE with bits 1:0.
-const STORE: u32 = 0x23;
 
 impl MemoryOperation {
     /// Decodes an instruction from its bits; the upper half counts only where the lower says that

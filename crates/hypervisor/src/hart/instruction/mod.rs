@@ -14,6 +14,9 @@
 #[cfg(test)]
 mod tests;
 
+pub use riscv::instruction::WFI;
+use riscv::instruction::{MISC_MEM, PAUSE, SYSTEM, WRS_NTO};
+
 use crate::hart::decode::Register;
 
 /// Returns true for CBO.INVAL, CBO.CLEAN and CBO.FLUSH (CMO, "Cache-Block Management Instructions").
@@ -153,16 +156,8 @@ pub enum Instruction {
     Other,
 }
 
-/// Major opcodes with bits 1:0 (unprivileged architecture, opcode map).
-const SYSTEM: u32 = 0x73;
-const MISC_MEM: u32 = 0x0f;
-/// Encodings of WFI and WRS.NTO: the waits, which trap most often.
-pub const WFI: u32 = 0x1050_0073;
 /// Length of WFI in bytes.
 pub const WFI_BYTES: u64 = 4;
-const WRS_NTO: u32 = 0x00d0_0073;
-/// PAUSE is a FENCE of its own (Zihintpause).
-const PAUSE: u32 = 0x0100_000f;
 /// `funct3` of the privileged instructions, of HLV and its like, and of the cache-block operations.
 const PRIVILEGED: u32 = 0;
 const HYPERVISOR_ACCESS: u32 = 4;

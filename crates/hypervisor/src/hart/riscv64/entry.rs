@@ -179,10 +179,12 @@ hypervisor_roll_call:
     li t0, 1
     sb t0, 0(a1)
     fence rw, rw
-    li a7, 0x48534d             // SBI: hart state management
-    li a6, 1                    // stop the hart
+    li a7, {hsm}
+    li a6, {stop}
     ecall
 1:  wfi
     j 1b
-"#
+"#,
+    hsm = const riscv::sbi::HSM,
+    stop = const riscv::sbi::hart_state::STOP,
 );

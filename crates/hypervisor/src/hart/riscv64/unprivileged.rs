@@ -2,6 +2,8 @@
 //! instructions that may not be there.
 //! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 
+use riscv::csr::number;
+
 use crate::hart::outcome::Outcome;
 
 unsafe extern "C" {
@@ -39,7 +41,7 @@ hypervisor_try_wait:
 hypervisor_try_timer:
     li t1, 0
     li t2, 0
-    csrr t2, 0x14D
+    csrr t2, {stimecmp}
     mv a0, t2
     mv a1, t1
     ret
@@ -47,7 +49,7 @@ hypervisor_try_timer:
 hypervisor_try_state_enable:
     li t1, 0
     li t2, 0
-    csrr t2, 0x60C
+    csrr t2, {hstateen0}
     mv a0, t2
     mv a1, t1
     ret
@@ -55,7 +57,7 @@ hypervisor_try_state_enable:
 hypervisor_try_overflow:
     li t1, 0
     li t2, 0
-    csrr t2, 0xDA0
+    csrr t2, {scountovf}
     mv a0, t2
     mv a1, t1
     ret
@@ -63,7 +65,7 @@ hypervisor_try_overflow:
 hypervisor_try_hypervisor:
     li t1, 0
     li t2, 0
-    csrr t2, 0x680
+    csrr t2, {hgatp}
     mv a0, t2
     mv a1, t1
     ret
@@ -71,7 +73,7 @@ hypervisor_try_hypervisor:
 hypervisor_try_interrupt_file:
     li t1, 0
     li t2, 0
-    csrr t2, 0x15C
+    csrr t2, {stopei}
     mv a0, t2
     mv a1, t1
     ret
@@ -87,7 +89,7 @@ hypervisor_try_zero:
 hypervisor_try_seed:
     li t1, 0
     li t2, 0
-    csrrw t2, 0x015, zero
+    csrrw t2, {seed}, zero
     mv a0, t2
     mv a1, t1
     ret
@@ -103,7 +105,7 @@ hypervisor_try_pending_test:
 hypervisor_try_pause_loop:
     li t1, 0
     li t2, 0
-    csrr t2, 0x6C0
+    csrr t2, {hplegap}
     mv a0, t2
     mv a1, t1
     ret
@@ -111,7 +113,7 @@ hypervisor_try_pause_loop:
 hypervisor_try_purge_mask:
     li t1, 0
     li t2, 0
-    csrr t2, 0x6C2
+    csrr t2, {hpurge}
     mv a0, t2
     mv a1, t1
     ret
@@ -119,7 +121,7 @@ hypervisor_try_purge_mask:
 hypervisor_try_lock_holder:
     li t1, 0
     li t2, 0
-    csrr t2, 0x6C3
+    csrr t2, {hlockholder}
     mv a0, t2
     mv a1, t1
     ret
@@ -177,5 +179,14 @@ hypervisor_device_store_double:
     ret
 hypervisor_unprivileged_end:
 .option pop
-"#
+"#,
+    stimecmp = const number::STIMECMP,
+    hstateen0 = const number::HSTATEEN0,
+    scountovf = const number::SCOUNTOVF,
+    hgatp = const number::HGATP,
+    stopei = const number::STOPEI,
+    seed = const number::SEED,
+    hplegap = const number::HPLEGAP,
+    hpurge = const number::HPURGE,
+    hlockholder = const number::HLOCKHOLDER,
 );

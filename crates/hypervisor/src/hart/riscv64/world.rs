@@ -4,6 +4,8 @@
 
 use core::mem::offset_of;
 
+use riscv::csr::number;
+
 use crate::hart::context::{FloatContext, GuestContext};
 
 unsafe extern "C" {
@@ -65,7 +67,7 @@ hypervisor_enter_guest:
     ld t2, {hstatus}(a0)
     csrw sepc, t0
     csrw sstatus, t1
-    csrw 0x600, t2
+    csrw {hstatus_number}, t2
     csrw sscratch, a0
     ld x1, {registers} + 8(a0)
     ld x2, {registers} + 16(a0)
@@ -245,5 +247,6 @@ hypervisor_float_restore:
     sstatus = const offset_of!(GuestContext, sstatus),
     hstatus = const offset_of!(GuestContext, hstatus),
     float = const offset_of!(FloatContext, registers),
+    hstatus_number = const number::HSTATUS,
     control = const offset_of!(FloatContext, control),
 );

@@ -18,6 +18,8 @@
 #[cfg(test)]
 mod tests;
 
+use riscv::imsic::{SETEIPNUM_BE, SETEIPNUM_LE, select};
+
 /// Identities of a file, 1 to this. One 64-bit register holds their bits.
 pub const IDENTITIES: u32 = 63;
 
@@ -70,25 +72,6 @@ const ALL: u64 = !1;
 /// Bits of `eithreshold`, enough for 0 to [`IDENTITIES`].
 const THRESHOLD_BITS: u64 = 0x3f;
 
-/// Values of `siselect` (AIA §3.7 and §5.4.1).
-mod select {
-    pub const IPRIO: u64 = 0x30;
-    pub const IPRIO_LAST: u64 = 0x3f;
-    pub const EIDELIVERY: u64 = 0x70;
-    pub const RESERVED: u64 = 0x71;
-    pub const EITHRESHOLD: u64 = 0x72;
-    pub const RESERVED_TOO: u64 = 0x73;
-    pub const RESERVED_LAST: u64 = 0x7f;
-    pub const EIP: u64 = 0x80;
-    pub const EIE: u64 = 0xc0;
-    pub const LAST: u64 = 0xff;
-}
-
-/// Offset of `seteipnum_le` in a file's page (AIA §3.5).
-const SETEIPNUM_LE: u64 = 0;
-/// Offset of `seteipnum_be`.
-const SETEIPNUM_BE: u64 = 4;
-
 /// The message that a guest sends by a store of the 32-bit `value` at `offset` of a file's page. Numbers that no file of a guest
 /// implements, and other offsets, are none (AIA §3.5).
 #[must_use]
@@ -115,12 +98,13 @@ fn register(select: u64) -> Result<Register, NoRegister> {
     match select {
         select::EIDELIVERY => Ok(Register::Delivery),
         select::EITHRESHOLD => Ok(Register::Threshold),
-        select::RESERVED | select::RESERVED_TOO..=select::RESERVED_LAST => Ok(Register::Zero),
+        // Reserved numbers between the two and the arrays (AIA §3.7).
+        _ if (select::EIDELIVERY..select::EIP).contains(&select) => Ok(Register::Zero),
         select::EIP => Ok(Register::Pending),
         select::EIE => Ok(Register::Enabled),
         // With 64-bit registers the odd ones do not exist; the even ones beyond the identities
         // there are hold nothing.
-        select::EIP..=select::LAST if even => Ok(Register::Zero),
+        select::EIP..=select::EIE_LAST if even => Ok(Register::Zero),
         // The priorities of the major interrupts: read-only zeros, as AIA §5.4.1 allows. An access
         // traps even where the vCPU has a guest file, so it is answered here.
         select::IPRIO..=select::IPRIO_LAST if even => Ok(Register::Zero),

@@ -4,12 +4,11 @@
 //! VMIDLEN stay 0 (privileged architecture, "Hypervisor Guest Address Translation and Protection Register"). In mode Bare a
 //! guest's addresses are the host's, so nothing is run before the mode is known.
 
+use riscv::csr::address_translation::{MODE_SHIFT, VMID_SHIFT};
+
 use super::Mode;
 use crate::hart::csr::{self, number};
 use crate::memory::translations::{MAX_TAG_BITS, Tags};
-
-const MODE_SHIFT: u32 = 60;
-const VMID_SHIFT: u32 = 44;
 
 /// hgatp of the hart that runs this. No guest runs there.
 pub trait Register {

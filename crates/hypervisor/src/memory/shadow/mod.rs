@@ -53,6 +53,8 @@ pub use leaf::{EXECUTE, LARGEST, Leaf, READ, WRITE, size};
 
 use alloc::vec::Vec;
 
+use riscv::csr::address_translation::{ASID_SHIFT, MODE_SHIFT};
+
 use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion};
 use crate::memory::translations::remote::Operands;
 use leaf::Entry;
@@ -62,10 +64,6 @@ use pool::{Frame, List, Pool};
 const MAX_MOVING_LEAVES: usize = 128;
 const PAGE_SHIFT: u32 = 12;
 const ENTRY_SIZE: u64 = 8;
-
-/// satp.MODE.
-const MODE_SHIFT: u32 = 60;
-const ASID_SHIFT: u32 = 44;
 
 /// The memory that the tables lie in.
 pub trait TableMemory {

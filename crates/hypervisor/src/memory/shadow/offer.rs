@@ -1,10 +1,12 @@
 //! Values that a hart's vsatp can hold: the modes and the ASID bits, found out by writing and reading back (privileged architecture, "Virtual
 //! Supervisor Address Translation and Protection Register": WARL as satp is).
 
+use riscv::csr::address_translation::{ASID_MAX, ASID_SHIFT, MODE_SHIFT, SV39, SV57};
+use scheduler::MAX_NUMBERS;
+
 use super::dropped::SPACES;
 use crate::hart::csr::{self, number};
 use crate::memory::gstage::offer::Register;
-use scheduler::MAX_NUMBERS;
 
 /// vsatp of the hart that runs this, whose hgatp is Bare. No guest runs there.
 #[derive(Debug)]
@@ -21,12 +23,9 @@ impl Register for VirtualSpace {
     }
 }
 
-const MODE_SHIFT: u32 = 60;
-const ASID_SHIFT: u32 = 44;
-const ASID: u64 = 0xffff;
 /// Sv39, Sv48 and Sv57.
-const FIRST_MODE: u64 = 8;
-const LAST_MODE: u64 = 10;
+const FIRST_MODE: u64 = SV39;
+const LAST_MODE: u64 = SV57;
 
 /// A hart's vsatp holds other modes or ASIDs than the first hart's. A mode that it lacks would leave vsatp as it was, with
 /// nothing to confine the guest.
@@ -51,11 +50,11 @@ impl SpaceOffer {
         let mut modes = 1;
         let mut asids = 0;
         for mode in FIRST_MODE..=LAST_MODE {
-            register.write(mode << MODE_SHIFT | ASID << ASID_SHIFT);
+            register.write(mode << MODE_SHIFT | ASID_MAX << ASID_SHIFT);
             let kept = register.read();
             if kept >> MODE_SHIFT == mode {
                 modes |= 1 << mode;
-                asids = (kept >> ASID_SHIFT & ASID) as u16;
+                asids = (kept >> ASID_SHIFT & ASID_MAX) as u16;
             }
             register.write(0);
         }
@@ -76,7 +75,7 @@ impl SpaceOffer {
         if self.modes >> (value >> MODE_SHIFT) & 1 == 0 {
             return None;
         }
-        Some(value & !((ASID & !(self.asids as u64)) << ASID_SHIFT))
+        Some(value & !((ASID_MAX & !(self.asids as u64)) << ASID_SHIFT))
     }
 
     /// The address space identifier that an operand of a fence names: the hart looks at no more bits than it has (privileged

@@ -1,6 +1,7 @@
 //! Virtual-instruction exceptions: waits that trap, and accesses to an interrupt file that is kept in memory.
 
 use abi::monitor::ExitCause;
+use riscv::imsic::select;
 
 use super::exit::{Exit, Next, interrupt_is_pending};
 use super::{inject, spins};
@@ -17,17 +18,11 @@ use crate::run::terms;
 use crate::run::translations;
 use crate::vm::word::Spin;
 
-/// The guest's names for the registers of its interrupt file.
-const SIREG: u16 = 0x151;
-const STOPEI: u16 = 0x15C;
-/// The guest's name for its address-translation register.
-const SATP: u16 = 0x180;
-
 /// `cycle`, `instret` and hpmcounter3 to hpmcounter31; `time` never traps.
-const COUNTERS: core::ops::RangeInclusive<u16> = 0xC00..=0xC1F;
+const COUNTERS: core::ops::RangeInclusive<u16> = number::CYCLE..=number::HPMCOUNTER31;
 
 /// siselect values of the array of major interrupt priorities.
-const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
+const PRIORITIES: core::ops::RangeInclusive<u64> = select::IPRIO..=select::IPRIO_LAST;
 
 /// Handles an instruction that trapped. A guest's WFI is by far the most frequent.
 #[inline(always)]
@@ -66,7 +61,9 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
             advance(exit);
             (ExitCause::SfenceVma, Next::Resume)
         }
-        Instruction::Csr(access) if access.csr == SATP && !user && exit.state.shadow.is_some() => {
+        Instruction::Csr(access)
+            if access.csr == number::SATP && !user && exit.state.shadow.is_some() =>
+        {
             on_hart(exit).access_address_space(exit.state, access);
             advance(exit);
             (ExitCause::Satp, Next::Resume)
@@ -79,7 +76,7 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
             translations::fenced(exit.hart, exit.state);
             (ExitCause::SfenceVma, Next::Resume)
         }
-        Instruction::Csr(access) if access.csr == SATP && !user && fences_trap(exit) => {
+        Instruction::Csr(access) if access.csr == number::SATP && !user && fences_trap(exit) => {
             if translations::access_address_space(exit.hart, exit.state, access) {
                 advance(exit);
             }
@@ -160,7 +157,7 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// Reads a counter that traps: the vCPU's `cycle` or `instret`, or one that has an event.
 fn counter(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
-    let number = (access.csr - number::HPMCOUNTER0) as u8;
+    let number = (access.csr - number::COUNTERS) as u8;
     let granted = !exit.state.context.in_user_mode()
         || csr::read::<{ number::SCOUNTEREN }>() >> number & 1 != 0;
     let value = exit.state.counters.read(number, &HartCounters);
@@ -185,16 +182,16 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
         let mut interrupts = exit.vcpu.interrupts.lock();
         match access.csr {
             // Any write claims what stopei shows (AIA, "Top external interrupt CSRs").
-            STOPEI => interrupts.with_memory_file(|file| match access.writes() {
+            number::STOPEI => interrupts.with_memory_file(|file| match access.writes() {
                 true => file.claim(),
                 false => file.top_register(),
             }),
-            SIREG if interrupts.backing() == Backing::Memory => interrupts
+            number::SIREG if interrupts.backing() == Backing::Memory => interrupts
                 .with_memory_file(|file| indirect(file, access, operand))
                 .flatten(),
             // The guest's major interrupts have no priorities of their own: the array is read-only zero, and trapped
             // even where the file is the hardware's (AIA, "Virtual supervisor-level CSRs").
-            SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
+            number::SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
             _ => None,
         }
     };

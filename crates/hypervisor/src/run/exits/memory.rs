@@ -1,6 +1,7 @@
 //! Guest page faults: accesses to emulated devices, and to addresses that are not the guest's.
 
 use abi::monitor::ExitCause;
+use riscv::csr::address_translation;
 use scheduler::Leave;
 
 use super::exit::{Exit, Next};
@@ -19,10 +20,6 @@ use crate::system::devices::VmContext;
 use crate::system::interrupt_port;
 use crate::system::reclaim;
 use crate::system::sharing;
-
-/// Position of the VMID in hgatp, and its bits (privileged architecture, "hgatp" on 64-bit harts).
-const VMID_SHIFT: u32 = 44;
-const VMID: u64 = 0x3fff;
 
 /// Handles a fault of the G-stage.
 #[inline(never)]
@@ -81,7 +78,8 @@ fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) ->
         Touch::FaultedIn if !exit.vm.reclaims_pages() => {}
         // Another vCPU was faster, or the hart has cached that the page was not mapped, or the frame from before a sibling gave the page back.
         Touch::FaultedIn | Touch::Present => {
-            let vmid = csr::read::<{ number::HGATP }>() >> VMID_SHIFT & VMID;
+            let vmid = csr::read::<{ number::HGATP }>() >> address_translation::VMID_SHIFT
+                & address_translation::VMID_MAX;
             fence::guest_physical_page(address.raw(), vmid);
         }
         Touch::NoFrame => return refuse(exit, cause, value),

@@ -14,15 +14,16 @@ use crate::hart::csr::{self, exception, number};
 use crate::run::host_interrupts::handle_host_interrupts;
 use crate::vm::vcpu::VcpuState;
 use abi::monitor::ExitCause;
+use riscv::interrupt;
 
 /// scause of the interrupt of a counter that has passed zero (Sscofpmf).
-const COUNTER_OVERFLOW: u64 = csr::interrupt::CAUSE | 13;
+const COUNTER_OVERFLOW: u64 = interrupt::cause(interrupt::COUNTER_OVERFLOW);
 
 /// Handles an exit on this hart. Inlined in its one caller; the functions that it calls are not, so that a hart's loop stays small.
 #[inline(always)]
 pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
-    if cause & csr::interrupt::CAUSE != 0 {
+    if cause & interrupt::CAUSE != 0 {
         return interrupt(exit, cause);
     }
     match cause {

@@ -119,7 +119,7 @@ fn walk_guest_tables(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> Wal
 
 /// Returns true if the guest executed a cache-block instruction that it may execute.
 fn manages_cache_block(exit: &Exit<'_>) -> bool {
-    let may = csr::read::<{ number::HENVCFG }>() & environment::CACHE_BLOCKS != 0;
+    let may = csr::read::<{ number::HENVCFG }>() & (environment::CBIE | environment::CBCFE) != 0;
     let at = exit.state.context.program_counter;
     may && unprivileged::fetch_instruction(at).is_some_and(instruction::manages_cache_block)
 }

@@ -45,6 +45,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use riscv::interrupt::SUPERVISOR_EXTERNAL;
 use vm_fdt::FdtWriter;
 
 use crate::board::isa;
@@ -73,13 +74,11 @@ pub const IMSIC_BASE: GuestPhysical = GuestPhysical::new(0x2800_0000);
 pub const IMSIC_IDENTITIES: u32 = 63;
 
 /// The highest source number that an APLIC can have (AIA §4.1).
-const APLIC_SOURCES_LIMIT: u32 = 1023;
+const APLIC_SOURCES_LIMIT: u32 = riscv::aplic::MAX_SOURCE;
 /// vCPUs that an APLIC can distinguish: a hart index has 14 bits (AIA §4.5.16).
 const VCPUS_LIMIT: u32 = 1 << 14;
 /// Input clock of the UART, in hertz, the one of QEMU's `virt` board. Emulated, it sets no pace.
 const UART_CLOCK: u32 = 3_686_400;
-/// The supervisor external interrupt's number at a hart's own interrupt controller.
-const SUPERVISOR_EXTERNAL: u32 = 9;
 /// Interrupt flags of the binding: a rising edge.
 const EDGE_RISING: u32 = 1;
 /// Interrupt flags of the binding: a high level.

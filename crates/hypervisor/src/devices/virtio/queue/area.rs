@@ -4,7 +4,7 @@
 //! each buffer is a constant away from where the guest says. Other chains are left to [`chain`](super::chain), which decides again from
 //! the beginning: this path refuses nothing by itself.
 
-use super::chain::{DESCRIPTOR, INDIRECT, NEXT, WRITE};
+use super::chain::{DESCRIPTOR_BYTES, INDIRECT, NEXT, WRITE};
 use super::device::{DeviceQueue, Draft};
 use crate::memory::address::GuestPhysical;
 use crate::memory::guest::{GuestMemory, HostMemory, TheHost};
@@ -77,17 +77,17 @@ impl Area {
                 return None;
             }
             descriptors += 1;
-            let at = table.skip(DESCRIPTOR * u64::from(number));
+            let at = table.skip(DESCRIPTOR_BYTES * u64::from(number));
             let [address, rest] = host.pair(at).map(u64::from_le);
             let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
             let place = self.place(address, length)?;
             if flags & INDIRECT != 0 {
-                let whole =
-                    u64::from(length).is_multiple_of(DESCRIPTOR) && place.base().is_aligned(8);
+                let whole = u64::from(length).is_multiple_of(DESCRIPTOR_BYTES)
+                    && place.base().is_aligned(8);
                 if indirect || flags & NEXT != 0 || !whole {
                     return None;
                 }
-                (table, size, number) = (place, length / DESCRIPTOR as u32, 0);
+                (table, size, number) = (place, length / DESCRIPTOR_BYTES as u32, 0);
                 indirect = true;
                 continue;
             }

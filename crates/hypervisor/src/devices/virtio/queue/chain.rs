@@ -6,12 +6,7 @@ use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{HostMemory, Memory};
 use crate::memory::owned::OwnedRegion;
 
-/// Descriptor flags.
-pub const NEXT: u16 = 1;
-pub const WRITE: u16 = 2;
-pub const INDIRECT: u16 = 4;
-/// Bytes of a descriptor.
-pub const DESCRIPTOR: u64 = 16;
+pub use riscv::virtio::queue::{DESCRIPTOR_BYTES, INDIRECT, NEXT, WRITE};
 
 /// Violation by a driver, after which the driver's device needs a reset (§2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -140,13 +135,13 @@ pub fn each(
         }
         in_this += 1;
         in_all += 1;
-        let at = after(table, DESCRIPTOR * u64::from(number))?;
+        let at = after(table, DESCRIPTOR_BYTES * u64::from(number))?;
         let address = GuestPhysical::new(u64::from_le(doubleword(memory, at)?));
         let rest = u64::from_le(doubleword(memory, after(at, 8)?)?);
         let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
         if flags & INDIRECT != 0 {
-            let descriptors = u64::from(length) / DESCRIPTOR;
-            let whole = u64::from(length) % DESCRIPTOR == 0;
+            let descriptors = u64::from(length) / DESCRIPTOR_BYTES;
+            let whole = u64::from(length) % DESCRIPTOR_BYTES == 0;
             if indirect || flags & NEXT != 0 || !whole || !(1..=most as u64).contains(&descriptors)
             {
                 return Err(QueueError::BadTable);

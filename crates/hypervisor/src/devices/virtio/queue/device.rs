@@ -7,7 +7,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
-use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, QueueError, WRITE};
+use riscv::virtio::queue::NO_INTERRUPT;
+
+use super::chain::{DESCRIPTOR_BYTES, INDIRECT, NEXT, Piece, QueueError, WRITE};
 use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
@@ -17,7 +19,7 @@ pub const MAX_ENTRIES: u16 = 256;
 /// Bytes of an area: for the descriptors, the available ring and the used ring of as many entries as there can be.
 pub const AREA: u64 = 8 << 10;
 /// Offsets of the available ring and of the used ring, whose entries are aligned to 8 bytes so (virtio 1.2, §2.7.6 and §2.7.8).
-const AVAILABLE: u64 = DESCRIPTOR * MAX_ENTRIES as u64;
+const AVAILABLE: u64 = DESCRIPTOR_BYTES * MAX_ENTRIES as u64;
 const USED: u64 = (AVAILABLE + AVAILABLE_BYTES).next_multiple_of(8) + 4;
 const AVAILABLE_BYTES: u64 = 6 + 2 * MAX_ENTRIES as u64;
 const USED_BYTES: u64 = 6 + 8 * MAX_ENTRIES as u64;
@@ -63,9 +65,6 @@ pub struct DeviceQueue {
     /// Flags that the device reads in front of the available ring's index (virtio 1.2, §2.7.6).
     flags: u16,
 }
-
-/// Flag: the device is not to interrupt.
-const NO_INTERRUPT: u16 = 1;
 
 impl DeviceQueue {
     /// An empty queue of `entries`, a power of two and at most [`MAX_ENTRIES`], in `area`.
@@ -178,7 +177,7 @@ impl DeviceQueue {
             false => u64::from(following) << 48 | u64::from(NEXT) << 32,
         };
         let rest = u64::from(bytes) | u64::from(written) << 32 | link;
-        let at = self.at(DESCRIPTOR * u64::from(number));
+        let at = self.at(DESCRIPTOR_BYTES * u64::from(number));
         host.set_pair(at, [address.to_le(), rest.to_le()]);
         draft.last = number;
         draft.next = following;
@@ -243,7 +242,7 @@ impl DeviceQueue {
             return false;
         }
         let rest = u64::from(INDIRECT) << 32 | table.size() & 0xffff_ffff;
-        let at = self.at(DESCRIPTOR * u64::from(number));
+        let at = self.at(DESCRIPTOR_BYTES * u64::from(number));
         host.set_pair(at, [table.base().raw().to_le(), rest.to_le()]);
         let draft = Draft {
             next: following,
@@ -261,7 +260,7 @@ impl DeviceQueue {
             let Some(chain) = chain else { continue };
             let mut number = head as u16;
             for _ in 0..chain.length {
-                let at = self.at(DESCRIPTOR * u64::from(number));
+                let at = self.at(DESCRIPTOR_BYTES * u64::from(number));
                 let [address, rest] = host.pair(at).map(u64::from_le);
                 let bytes = rest & 0xffff_ffff;
                 if let Some(region) = HostRegion::new(HostPhysical::new(address), bytes) {

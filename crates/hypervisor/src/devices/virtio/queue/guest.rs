@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
+use riscv::virtio::queue::NO_INTERRUPT;
+
 use super::area::Area;
 use super::chain::{self, Piece, QueueError};
 use super::layout::QueueLayout;
@@ -12,8 +14,6 @@ use crate::memory::guest::Memory;
 
 /// The most entries of such a queue.
 pub const MAX_ENTRIES: u16 = 256;
-/// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
-const NO_INTERRUPT: u16 = 1;
 
 /// A guest's queue that is in use.
 #[derive(Debug)]

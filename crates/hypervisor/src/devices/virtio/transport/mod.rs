@@ -11,19 +11,18 @@ pub use self::device::{
 };
 
 use abi::monitor::ExitCause;
+use riscv::virtio::mmio;
 
 use crate::devices::trapped::{Access, DeviceContext, TrappedDevice, VirtioContext, WouldBlock};
 use crate::devices::virtio::queue::chain::QueueError;
 use crate::devices::virtio::queue::layout::QueueLayout;
 use crate::devices::virtio::{
-    CONFIGURATION_CHANGE, USED_BUFFER, VERSION_1, register, status, with_high, with_low,
+    CONFIGURATION_CHANGE, QUEUE_PARTS, USED_BUFFER, VERSION_1, register, status, with_high,
+    with_low,
 };
 use crate::hart::decode::Width;
 use crate::memory::address::HostRegion;
 use crate::memory::owned::OwnedRegion;
-
-/// "virt", in the byte order of the registers (§4.2.2).
-const MAGIC: u32 = 0x7472_6976;
 
 /// The registers of a device.
 #[derive(Debug)]
@@ -193,7 +192,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         let Some(layout) = layout.and_then(|number| self.driver.layouts.get_mut(number)) else {
             return;
         };
-        for (low, part) in register::QUEUE_PARTS.into_iter().zip(&mut layout.parts) {
+        for (low, part) in QUEUE_PARTS.into_iter().zip(&mut layout.parts) {
             if register == low {
                 *part = with_low(*part, value);
             } else if register == low + 4 {
@@ -205,8 +204,8 @@ impl<D: VirtioDevice> MmioTransport<D> {
     fn load_word(&self, register: u64, context: &dyn VirtioContext) -> u32 {
         let driver = &self.driver;
         match register {
-            register::MAGIC => MAGIC,
-            register::VERSION => 2,
+            register::MAGIC => mmio::MAGIC,
+            register::VERSION => mmio::VERSION,
             register::DEVICE_ID => self.device.ids().device,
             register::VENDOR_ID => self.device.ids().vendor,
             register::DEVICE_FEATURES => match driver.device_features_select {

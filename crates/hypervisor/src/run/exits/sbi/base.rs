@@ -1,11 +1,11 @@
 //! SBI Base: implementation, version, and probes of extensions.
 
+use riscv::sbi::base;
+
 use super::call::{Call, SbiError, SbiResult, extension};
 use crate::hart::firmware;
 use crate::run::exits::exit::Exit;
 
-/// Version 2.0 of the specification: major number in bits 30:24.
-const SPECIFICATION_VERSION: u64 = 2 << 24;
 /// No number is registered for Partita; this one ("PART") is far from those that are.
 const IMPLEMENTATION: u64 = 0x5041_5254;
 const IMPLEMENTATION_VERSION: u64 = 1;
@@ -13,13 +13,13 @@ const IMPLEMENTATION_VERSION: u64 = 1;
 /// Answers a Base call.
 pub fn call(exit: &Exit<'_>, call: &Call) -> SbiResult {
     Ok(match call.function {
-        0 => SPECIFICATION_VERSION,
-        1 => IMPLEMENTATION,
-        2 => IMPLEMENTATION_VERSION,
-        3 => u64::from(offers(exit, call.arguments[0])),
-        4 => firmware::machine_identity().vendor,
-        5 => firmware::machine_identity().architecture,
-        6 => firmware::machine_identity().implementation,
+        base::SPECIFICATION_VERSION => base::VERSION_2_0,
+        base::IMPLEMENTATION_ID => IMPLEMENTATION,
+        base::IMPLEMENTATION_VERSION => IMPLEMENTATION_VERSION,
+        base::PROBE_EXTENSION => u64::from(offers(exit, call.arguments[0])),
+        base::MACHINE_VENDOR => firmware::machine_identity().vendor,
+        base::MACHINE_ARCHITECTURE => firmware::machine_identity().architecture,
+        base::MACHINE_IMPLEMENTATION => firmware::machine_identity().implementation,
         _ => return Err(SbiError::NotSupported),
     })
 }

@@ -1,18 +1,14 @@
 //! Parts that all extensions share: a call, its result, and the harts that it names.
 
+use riscv::sbi::error;
+
 use crate::run::exits::exit::Exit;
 use crate::vm::vcpu::Vcpu;
 
 /// Extension ids of the specification.
 pub mod extension {
-    pub const BASE: u64 = 0x10;
-    pub const TIME: u64 = 0x54494D45;
-    pub const IPI: u64 = 0x735049;
-    pub const RFENCE: u64 = 0x52464E43;
-    pub const HSM: u64 = 0x48534D;
-    pub const SRST: u64 = 0x53525354;
-    pub const DBCN: u64 = 0x4442434E;
-    pub const PMU: u64 = 0x504D55;
+    pub use riscv::sbi::{BASE, DBCN, HSM, IPI, PMU, RFENCE, SRST, TIME};
+
     pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
     /// Extensions that a probe finds on every board.
     pub const ALL: [u64; 8] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, PARTITA];
@@ -20,15 +16,16 @@ pub mod extension {
 
 /// The error codes of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i64)]
 pub enum SbiError {
-    Failed = -1,
-    NotSupported = -2,
-    InvalidParameter = -3,
-    InvalidAddress = -5,
-    AlreadyAvailable = -6,
-    AlreadyStarted = -7,
-    AlreadyStopped = -8,
-    NoSharedMemory = -9,
+    Failed = error::FAILED,
+    NotSupported = error::NOT_SUPPORTED,
+    InvalidParameter = error::INVALID_PARAMETER,
+    InvalidAddress = error::INVALID_ADDRESS,
+    AlreadyAvailable = error::ALREADY_AVAILABLE,
+    AlreadyStarted = error::ALREADY_STARTED,
+    AlreadyStopped = error::ALREADY_STOPPED,
+    NoSharedMemory = error::NO_SHARED_MEMORY,
 }
 
 /// Result of a call: a value, or an error.

@@ -1,5 +1,6 @@
 //! SBI DBCN: the debug console, which shares the VM's console with its UART.
 
+use riscv::sbi::debug_console::{READ, WRITE, WRITE_BYTE};
 use scheduler::Leave;
 
 use super::call::{Call, SbiError, SbiResult};
@@ -16,14 +17,14 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     let [length, low, high, ..] = call.arguments;
     let room = exit.vm.console_room() as u64;
     match call.function {
-        0 | 2 if room == 0 => {
+        WRITE | WRITE_BYTE if room == 0 => {
             let context = &mut exit.state.context;
             context.program_counter = context.program_counter.wrapping_sub(4);
             (Ok(length), Next::Leave(Leave::Yield))
         }
-        0 => (write(exit, length, room, low, high), Next::Resume),
-        1 => (read(exit, length, low, high), Next::Resume),
-        2 => {
+        WRITE => (write(exit, length, room, low, high), Next::Resume),
+        READ => (read(exit, length, low, high), Next::Resume),
+        WRITE_BYTE => {
             exit.vm.print(&[length as u8]);
             (Ok(0), Next::Resume)
         }

@@ -3,6 +3,8 @@
 //! There are no snapshots in shared memory. The guest finds what they would tell it in its registers, and Linux (6.12)
 //! does not start counters again after an overflow where there are: it then names counters from 4096 on.
 
+use riscv::sbi::performance;
+
 use super::call::{Call, SbiError, SbiResult};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::counters::{
@@ -11,19 +13,13 @@ use crate::hart::counters::{
 use crate::hart::csr::number;
 use crate::run::exits::exit::Exit;
 
-/// counter_info of a firmware counter.
-const FIRMWARE_COUNTER: u64 = 1 << 63;
-
 /// counter_info of `cycle` and `instret`: 64 bits, read from their CSRs.
 const fn fixed_counter(counter: u8) -> u64 {
-    63 << 12 | (number::HPMCOUNTER0 + counter as u16) as u64
+    63 << performance::INFORMATION_WIDTH_SHIFT | (number::COUNTERS + counter as u16) as u64
 }
 
-/// Flags of starts and stops.
-const SET_VALUE: u64 = 1;
-const RESET: u64 = 1;
-const SNAPSHOT: u64 = 2;
-const SNAPSHOT_AND_RESET: u64 = SNAPSHOT | RESET;
+/// Both flags of a stop.
+const SNAPSHOT_AND_RESET: u64 = performance::TAKE_SNAPSHOT | performance::RESET;
 
 impl From<CallError> for SbiError {
     fn from(error: CallError) -> Self {
@@ -42,14 +38,14 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     }
     let [first, mask, flags, fourth, fifth, _] = call.arguments;
     match call.function {
-        0 => Ok(u64::from(HARDWARE_COUNTERS.end() + 1 + FIRMWARE_COUNTERS)),
-        1 => information(exit, first),
-        2 => configure(exit, named(exit, first, mask)?, flags, fourth, fifth),
-        3 => start(exit, named(exit, first, mask)?, flags, fourth),
-        4 => stop(exit, named(exit, first, mask)?, flags),
-        5 => read(exit, first),
+        performance::COUNTERS => Ok(u64::from(HARDWARE_COUNTERS.end() + 1 + FIRMWARE_COUNTERS)),
+        performance::INFORMATION => information(exit, first),
+        performance::CONFIGURE => configure(exit, named(exit, first, mask)?, flags, fourth, fifth),
+        performance::START => start(exit, named(exit, first, mask)?, flags, fourth),
+        performance::STOP => stop(exit, named(exit, first, mask)?, flags),
+        performance::READ_FIRMWARE => read(exit, first),
         // The upper half of 64 bits, which the call before gave already.
-        6 => read(exit, first).map(|_| 0),
+        performance::READ_FIRMWARE_HIGH => read(exit, first).map(|_| 0),
         _ => Err(SbiError::NotSupported),
     }
 }
@@ -77,7 +73,7 @@ fn information(exit: &Exit<'_>, counter: u64) -> SbiResult {
         return Ok(fixed_counter(counter));
     }
     let hardware = exit.system.counters.information(counter);
-    Ok(hardware.unwrap_or(FIRMWARE_COUNTER))
+    Ok(hardware.unwrap_or(performance::INFORMATION_FIRMWARE))
 }
 
 fn configure(exit: &mut Exit<'_>, set: CounterSet, flags: u64, event: u64, data: u64) -> SbiResult {
@@ -91,8 +87,8 @@ fn configure(exit: &mut Exit<'_>, set: CounterSet, flags: u64, event: u64, data:
 fn start(exit: &mut Exit<'_>, set: CounterSet, flags: u64, value: u64) -> SbiResult {
     let value = match flags {
         0 => None,
-        SET_VALUE => Some(value),
-        SNAPSHOT => return Err(SbiError::NoSharedMemory),
+        performance::SET_VALUE => Some(value),
+        performance::INITIAL_SNAPSHOT => return Err(SbiError::NoSharedMemory),
         _ => return Err(SbiError::InvalidParameter),
     };
     let counters = &mut exit.state.counters;
@@ -102,8 +98,8 @@ fn start(exit: &mut Exit<'_>, set: CounterSet, flags: u64, value: u64) -> SbiRes
 
 fn stop(exit: &mut Exit<'_>, set: CounterSet, flags: u64) -> SbiResult {
     let reset = match flags {
-        0 | RESET => flags == RESET,
-        SNAPSHOT | SNAPSHOT_AND_RESET => return Err(SbiError::NoSharedMemory),
+        0 | performance::RESET => flags == performance::RESET,
+        performance::TAKE_SNAPSHOT | SNAPSHOT_AND_RESET => return Err(SbiError::NoSharedMemory),
         _ => return Err(SbiError::InvalidParameter),
     };
     let counters = &mut exit.state.counters;

@@ -5,16 +5,13 @@
 //! `memory::translations::remote`.
 
 use abi::system::RemoteFences;
+use riscv::sbi::remote_fence::{FENCE_I, SFENCE_VMA, SFENCE_VMA_ASID};
 
 use super::call::{Call, SbiError, SbiResult, named};
 use crate::hart::counters::FirmwareEvent;
 use crate::memory::translations::remote::{self, Operands};
 use crate::run::exits::exit::Exit;
 use crate::vm::vcpu::request;
-
-const FENCE_I: u64 = 0;
-const SFENCE_VMA: u64 = 1;
-const SFENCE_VMA_ASID: u64 = 2;
 
 /// Answers an RFENCE call. The HFENCE functions are for hypervisors, which guests have no use for.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {

@@ -9,6 +9,7 @@ mod power;
 mod vendor;
 
 use abi::monitor::ExitCause;
+use riscv::sbi::{SEND_IPI, SET_TIMER};
 use scheduler::groups::NumberSet;
 
 use self::call::{Call, SbiError, SbiResult, extension, named};
@@ -76,7 +77,7 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// TIME: the deadline goes to the guest's own comparator (Sstc).
 fn time(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
-    if call.function != 0 {
+    if call.function != SET_TIMER {
         return Err(SbiError::NotSupported);
     }
     exit.state.counters.count(FirmwareEvent::SetTimer);
@@ -87,7 +88,7 @@ fn time(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
 
 /// IPI: a software interrupt for each named vCPU.
 fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
-    if call.function != 0 {
+    if call.function != SEND_IPI {
         return Err(SbiError::NotSupported);
     }
     exit.state.counters.count(FirmwareEvent::IpiSent);

@@ -1,6 +1,7 @@
 //! SBI HSM and SRST: the power of a guest's harts, and of the guest.
 
 use abi::monitor::StopReason;
+use riscv::sbi::{hart_state, reset};
 use scheduler::Leave;
 
 use super::call::{Call, SbiError, SbiResult};
@@ -9,28 +10,18 @@ use crate::run::exits::exit::{Exit, Next, interrupt_is_pending};
 use crate::system::lifecycle;
 use crate::vm::lifecycle::life::{Ending, Originator, Power, StartError};
 
-const STARTED: u64 = 0;
-const STOPPED: u64 = 1;
-const START_PENDING: u64 = 2;
-const STOP_PENDING: u64 = 3;
-const SUSPENDED: u64 = 4;
-
-/// Suspend types: bit 31 set loses the registers.
-const RETENTIVE: u64 = 0;
-const NON_RETENTIVE: u64 = 0x8000_0000;
-
 /// Answers an HSM call.
 pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     let [first, second, third, ..] = call.arguments;
     match call.function {
-        0 => (start(exit, first, second, third), Next::Resume),
-        1 => {
+        hart_state::START => (start(exit, first, second, third), Next::Resume),
+        hart_state::STOP => {
             // A sibling may start the vCPU again only after it has left its hart.
             lifecycle::stop_vcpu(exit.system, exit.vm, exit.vcpu);
             (Ok(0), Next::Leave(Leave::Stopped))
         }
-        2 => (status(exit, first), Next::Resume),
-        3 => suspend(exit, first, second, third),
+        hart_state::STATUS => (status(exit, first), Next::Resume),
+        hart_state::SUSPEND => suspend(exit, first, second, third),
         _ => (Err(SbiError::NotSupported), Next::Resume),
     }
 }
@@ -59,22 +50,22 @@ fn status(exit: &Exit<'_>, index: u64) -> SbiResult {
         return Err(SbiError::InvalidParameter);
     }
     Ok(match exit.vm.life_cycle.lock().power(index) {
-        Power::Started => STARTED,
-        Power::Stopped => STOPPED,
-        Power::StartPending { .. } | Power::Loading => START_PENDING,
-        Power::StopPending => STOP_PENDING,
-        Power::Suspended { .. } => SUSPENDED,
+        Power::Started => hart_state::STARTED,
+        Power::Stopped => hart_state::STOPPED,
+        Power::StartPending { .. } | Power::Loading => hart_state::START_PENDING,
+        Power::StopPending => hart_state::STOP_PENDING,
+        Power::Suspended { .. } => hart_state::SUSPENDED,
     })
 }
 
 fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiResult, Next) {
     // The type is a 32-bit parameter.
     let resume = match kind & 0xffff_ffff {
-        RETENTIVE => None,
-        NON_RETENTIVE if !exit.vm.memory.holds(GuestPhysical::new(address)) => {
+        hart_state::RETENTIVE => None,
+        hart_state::NON_RETENTIVE if !exit.vm.memory.holds(GuestPhysical::new(address)) => {
             return (Err(SbiError::InvalidAddress), Next::Resume);
         }
-        NON_RETENTIVE => Some((address, opaque)),
+        hart_state::NON_RETENTIVE => Some((address, opaque)),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
     // An interrupt that is enabled and pending ends a suspension at once.
@@ -95,19 +86,19 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
 /// Answers an SRST call. A reset that is carried out does not return.
 pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     let [kind, reason, ..] = call.arguments;
-    if call.function != 0 {
+    if call.function != reset::SYSTEM_RESET {
         return (Err(SbiError::NotSupported), Next::Resume);
     }
     let (kind, reason) = (kind & 0xffff_ffff, reason & 0xffff_ffff);
     let failed = match reason {
-        0 => false,
-        1 => true,
+        reset::NO_REASON => false,
+        reset::SYSTEM_FAILURE => true,
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
     let ending = match (kind, failed) {
-        (0, false) => Ending::Stop(StopReason::PowerOff),
-        (1 | 2, false) => Ending::Restart,
-        (0..=2, true) => Ending::Fail(StopReason::SystemFailure),
+        (reset::SHUTDOWN, false) => Ending::Stop(StopReason::PowerOff),
+        (reset::COLD_REBOOT | reset::WARM_REBOOT, false) => Ending::Restart,
+        (reset::SHUTDOWN..=reset::WARM_REBOOT, true) => Ending::Fail(StopReason::SystemFailure),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
     // The VM runs, so it can end; if another vCPU has asked first, that request stands.

@@ -6,19 +6,19 @@
 
 use alloc::vec::Vec;
 
+use riscv::virtio::balloon::{DEFLATE_QUEUE, INFLATE_QUEUE, PAGE_REPORTING};
+
 use crate::devices::trapped::{VirtioContext, WouldBlock};
 use crate::devices::virtio::queue::chain::QueueError;
 use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
 use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
-use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDICES, VENDOR};
+use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDEX, VENDOR};
 use crate::memory::address::{GuestRegion, PAGE_SIZE};
 
-/// VIRTIO_BALLOON_F_REPORTING (§5.5.3).
-const REPORTING: u64 = 1 << 5;
 /// The queues by which pages come and go at the device's wish, and that of reports: the next one, as those of features that are not offered
 /// are left out.
-const INFLATE: usize = 0;
-const DEFLATE: usize = 1;
+const INFLATE: usize = INFLATE_QUEUE;
+const DEFLATE: usize = DEFLATE_QUEUE;
 const REPORTS: usize = 2;
 const QUEUES: usize = 3;
 /// Buffers of a report.
@@ -142,12 +142,12 @@ impl VirtioDevice for Balloon {
         setup: QueueSetup,
         context: &dyn VirtioContext,
     ) -> Result<GuestQueue, QueueError> {
-        let event_indices = setup.features & EVENT_INDICES != 0;
+        let event_indices = setup.features & EVENT_INDEX != 0;
         GuestQueue::new(setup.layout, event_indices, context.memory())
     }
 
     fn features(&self) -> u64 {
-        EMULATED_FEATURES | REPORTING
+        EMULATED_FEATURES | PAGE_REPORTING
     }
 
     /// §5.5.4: no page is asked for.

@@ -13,7 +13,7 @@ use crate::devices::virtio::backend::disk::{Disk, DiskNumber};
 use crate::devices::virtio::client::Client;
 use crate::devices::virtio::driver::Board;
 use crate::devices::virtio::transport::MmioTransport;
-use crate::devices::virtio::{VERSION_1, register, status};
+use crate::devices::virtio::{QUEUE_PARTS, VERSION_1, register, status};
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::guest::{GuestMemory, Memory, TheHost};
@@ -148,15 +148,15 @@ fn started(world: &World, number: u32) -> MmioTransport<Balloon> {
     }
     for (offset, value) in [
         (register::STATUS, status::ACKNOWLEDGE | status::DRIVER),
-        (register::DRIVER_FEATURES, REPORTING as u32),
+        (register::DRIVER_FEATURES, PAGE_REPORTING as u32),
         (register::DRIVER_FEATURES_SELECT, 1),
         (register::DRIVER_FEATURES, (VERSION_1 >> 32) as u32),
         (register::STATUS, 3 | status::FEATURES_OK),
         (register::QUEUE_SELECT, number),
         (register::QUEUE_SIZE, ENTRIES.into()),
-        (register::QUEUE_PARTS[0], DESCRIPTORS as u32),
-        (register::QUEUE_PARTS[1], AVAILABLE as u32),
-        (register::QUEUE_PARTS[2], USED as u32),
+        (QUEUE_PARTS[0], DESCRIPTORS as u32),
+        (QUEUE_PARTS[1], AVAILABLE as u32),
+        (QUEUE_PARTS[2], USED as u32),
         (register::QUEUE_READY, 1),
         (register::STATUS, 11 | status::DRIVER_OK),
     ] {

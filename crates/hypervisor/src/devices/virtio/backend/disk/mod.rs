@@ -15,24 +15,21 @@ mod tests;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+pub use riscv::virtio::block::feature::{FLUSH, READ_ONLY};
+pub use riscv::virtio::block::{HEADER_BYTES, SECTOR_BYTES as SECTOR};
+
 use self::fair::{Fair, MAX_SECTORS, Work};
-pub use self::table::{HEADER_BYTES, Operation, outcome};
+pub use self::table::{Operation, outcome};
 use self::table::{STATUS_AT, descriptors, write_out};
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::client::{Client, Clients};
 use crate::devices::virtio::driver::{Board, Driver, DriverError, Features, Interrupt};
-use crate::devices::virtio::queue::chain::{DESCRIPTOR, Piece};
+use crate::devices::virtio::queue::chain::{DESCRIPTOR_BYTES, Piece};
 use crate::devices::virtio::queue::device::{AREA, DeviceQueue, MAX_ENTRIES};
-use crate::devices::virtio::{DeviceKind, INDIRECT_TABLES};
+use crate::devices::virtio::{DeviceKind, INDIRECT_DESCRIPTORS};
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
-
-/// VIRTIO_BLK_F_RO and VIRTIO_BLK_F_FLUSH (§5.2.3).
-pub const READ_ONLY: u64 = 1 << 5;
-pub const FLUSH: u64 = 1 << 9;
-/// Bytes of a sector.
-pub const SECTOR: u64 = 512;
 
 /// Operations that one slice can have here.
 pub const SLOTS: usize = 32;
@@ -143,7 +140,7 @@ impl Disk {
         board: &dyn Board,
     ) -> Result<Self, DriverError> {
         let features = Features {
-            needed: INDIRECT_TABLES,
+            needed: INDIRECT_DESCRIPTORS,
             wanted: READ_ONLY | FLUSH,
         };
         let features = driver.negotiate(DeviceKind::Disk, features, board)?;
@@ -294,7 +291,7 @@ impl Disk {
             return false;
         };
         let page = slice.page(slot);
-        let bytes = u64::from(descriptors(page, host)) * DESCRIPTOR;
+        let bytes = u64::from(descriptors(page, host)) * DESCRIPTOR_BYTES;
         let number = (index * SLOTS + slot.0) as u16;
         if !ring.put_table(number, page.take(bytes).region(), host) {
             return false;
@@ -410,7 +407,9 @@ impl Disk {
             let page = slice.page(SlotNumber(slot));
             // Between the header and the status.
             for number in 1..u64::from(descriptors(page, host)).saturating_sub(1) {
-                let [address, rest] = host.pair(page.skip(DESCRIPTOR * number)).map(u64::from_le);
+                let [address, rest] = host
+                    .pair(page.skip(DESCRIPTOR_BYTES * number))
+                    .map(u64::from_le);
                 let bytes = rest & 0xffff_ffff;
                 if let Some(data) = HostRegion::new(HostPhysical::new(address), bytes) {
                     visit(data);

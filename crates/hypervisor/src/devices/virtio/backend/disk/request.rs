@@ -5,13 +5,7 @@ use crate::devices::virtio::queue::chain::{Piece, QueueError};
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
 
-/// Types of requests.
-pub mod kind {
-    pub const READ: u32 = 0;
-    pub const WRITE: u32 = 1;
-    pub const FLUSH: u32 = 4;
-    pub const IDENTITY: u32 = 8;
-}
+pub use riscv::virtio::block::request as kind;
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,17 +1,12 @@
 //! The page of an operation: the table of its buffers, its header and its status.
 
-use crate::devices::virtio::queue::chain::{DESCRIPTOR, NEXT, Piece, WRITE};
+use riscv::virtio::block::HEADER_BYTES;
+
+use crate::devices::virtio::queue::chain::{DESCRIPTOR_BYTES, NEXT, Piece, WRITE};
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
 
-/// Bytes of a request's header (§5.2.6).
-pub const HEADER_BYTES: u64 = 16;
-/// Status of an operation (§5.2.6).
-pub mod outcome {
-    pub const OK: u8 = 0;
-    pub const ERROR: u8 = 1;
-    pub const UNSUPPORTED: u8 = 2;
-}
+pub use riscv::virtio::block::status as outcome;
 
 /// Operation on the whole disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +20,7 @@ pub struct Operation {
 }
 
 /// Offset of the header in an operation's page, followed by the status; in front of them is the table.
-const HEADER_AT: u64 = DESCRIPTOR * 254;
+const HEADER_AT: u64 = DESCRIPTOR_BYTES * 254;
 pub const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
 
 /// Descriptors in the table of a page: kept behind the status, where neither guest nor device writes.
@@ -45,7 +40,7 @@ pub fn write_out(page: OwnedRegion, operation: Operation, data: &[Piece], host: 
             next
         };
         let pair = [place.base().raw().to_le(), (bytes | next).to_le()];
-        host.set_pair(page.skip(DESCRIPTOR * number as u64), pair);
+        host.set_pair(page.skip(DESCRIPTOR_BYTES * number as u64), pair);
     };
     table(0, page.skip(HEADER_AT), HEADER_BYTES, NEXT);
     for (number, piece) in (1..).zip(data) {

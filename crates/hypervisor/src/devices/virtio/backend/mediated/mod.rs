@@ -28,8 +28,8 @@ use crate::devices::virtio::transport::{
     Ids, MAX_QUEUES, Progress, QueueSetup, Queues, VirtioDevice,
 };
 use crate::devices::virtio::{
-    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, VERSION_1, register,
-    status,
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDEX, INDIRECT_DESCRIPTORS, QUEUE_PARTS,
+    VERSION_1, register, status,
 };
 use crate::hart::decode::Width;
 use crate::heap;
@@ -42,7 +42,7 @@ pub const BYTES: u64 = QUEUE_BYTES + PAGE_SIZE;
 
 /// Of the features that concern queues and transports (24 to 49, §6) those that a guest may have.
 const QUEUE_FEATURES: u64 = ((1 << 50) - 1) & !((1 << 24) - 1);
-const OFFERED_QUEUE_FEATURES: u64 = INDIRECT_TABLES | EVENT_INDICES | VERSION_1;
+const OFFERED_QUEUE_FEATURES: u64 = INDIRECT_DESCRIPTORS | EVENT_INDEX | VERSION_1;
 /// More queues than one, of a block device (§5.2.3) and of a network device (§5.1.3; and what depends on it).
 const BLOCK_QUEUES: (u32, u64) = (2, 1 << 12);
 const NETWORK_QUEUES: (u32, u64) = (1, 1 << 22 | 1 << 57 | 1 << 60);
@@ -163,7 +163,7 @@ impl Mediated {
         // The device's own addresses are the host's, whatever it calls them. Indirect tables are resolved before it sees a chain, and it
         // is notified of each chain.
         let own = self.identity.features & ACCESS_PLATFORM;
-        let given = chosen & !(INDIRECT_TABLES | EVENT_INDICES) | own;
+        let given = chosen & !(INDIRECT_DESCRIPTORS | EVENT_INDEX) | own;
         for (word, half) in [(0, given as u32), (1, (given >> 32) as u32)] {
             self.set_word(register::DRIVER_FEATURES_SELECT, word, context);
             self.set_word(register::DRIVER_FEATURES, half, context);
@@ -175,7 +175,7 @@ impl Mediated {
     fn set_up_queue(&self, number: usize, queue: &DeviceQueue, context: &dyn VirtioContext) {
         self.set_word(register::QUEUE_SELECT, number as u32, context);
         self.set_word(register::QUEUE_SIZE, queue.max_pieces() as u32, context);
-        for (register, part) in register::QUEUE_PARTS.into_iter().zip(queue.parts()) {
+        for (register, part) in QUEUE_PARTS.into_iter().zip(queue.parts()) {
             self.set_word(register, part.raw() as u32, context);
             self.set_word(register + 4, (part.raw() >> 32) as u32, context);
         }
@@ -285,7 +285,7 @@ impl VirtioDevice for Mediated {
         let memory = context.memory();
         let method = Method {
             fast: self.config.fast,
-            event_indices: setup.features & EVENT_INDICES != 0,
+            event_indices: setup.features & EVENT_INDEX != 0,
             patience: self.config.patience,
         };
         let checked = setup.layout.checked(entries.min(MAX_ENTRIES), memory)?;

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
+use riscv::virtio::queue::{NO_INTERRUPT, NO_NOTIFY};
+
 use crate::devices::virtio::queue::area::Area;
 use crate::devices::virtio::queue::chain::{self, Piece, QueueError};
 use crate::devices::virtio::queue::device::{DeviceQueue, MAX_ENTRIES};
@@ -18,10 +20,6 @@ use crate::memory::guest::{HostMemory, Memory, TheHost};
 const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 /// Most descriptors that one poll reads. The rest is polled again after a completion, or after a while.
 const MAX_DESCRIPTORS_PER_POLL: usize = 128;
-/// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
-const NO_INTERRUPT: u16 = 1;
-/// Flag of the used ring: the driver need not notify (§2.7.10).
-const NO_NOTIFY: u16 = 1;
 
 /// A guest's queue that is in use.
 #[derive(Debug)]

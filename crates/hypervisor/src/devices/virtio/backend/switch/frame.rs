@@ -2,10 +2,10 @@
 
 use core::fmt;
 
+pub use riscv::virtio::network::HEADER_BYTES as HEADER;
+
 use crate::memory::owned::OwnedRegion;
 
-/// Bytes of the header in front of each frame (virtio 1.2, §5.1.6).
-pub const HEADER: usize = 12;
 /// Bytes of an Ethernet header, which are the shortest frame.
 pub const HEAD: usize = 14;
 /// The longest frame: an Ethernet header and [`MTU`] bytes.

@@ -4,24 +4,20 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::monitor::Event;
+use riscv::virtio::network::{LINK_UP, feature};
 
 use super::frame::{Address, HEAD, HEADER, Head, LONGEST, MTU};
-use super::uplink::{HAS_ADDRESS, RECEIVE, TRANSMIT};
+use super::uplink::{RECEIVE, TRANSMIT};
 use super::{Member, Switch};
 use crate::devices::trapped::{VirtioContext, WouldBlock};
 use crate::devices::virtio::client::Clients;
 use crate::devices::virtio::queue::chain::{Piece, QueueError};
 use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
 use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
-use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDICES, VENDOR};
+use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDEX, VENDOR};
 use crate::hart::decode::Width;
 use crate::memory::guest::{HostMemory, Memory, TheHost};
 use crate::memory::owned::OwnedRegion;
-
-/// VIRTIO_NET_F_MTU and VIRTIO_NET_F_STATUS (§5.1.3), and VIRTIO_NET_S_LINK_UP (§5.1.4).
-const HAS_MTU: u64 = 1 << 3;
-const HAS_STATUS: u64 = 1 << 16;
-const LINK_UP: u16 = 1;
 
 /// Most descriptors that one notification of a guest reads, and most copies of frames that it makes. The guest's store is then
 /// done again, after others have had the hart.
@@ -276,12 +272,12 @@ impl VirtioDevice for Port {
         setup: QueueSetup,
         context: &dyn VirtioContext,
     ) -> Result<GuestQueue, QueueError> {
-        let event_indices = setup.features & EVENT_INDICES != 0;
+        let event_indices = setup.features & EVENT_INDEX != 0;
         GuestQueue::new(setup.layout, event_indices, context.memory())
     }
 
     fn features(&self) -> u64 {
-        EMULATED_FEATURES | HAS_ADDRESS | HAS_MTU | HAS_STATUS
+        EMULATED_FEATURES | feature::MAC | feature::MTU | feature::STATUS
     }
 
     fn configuration(&self, offset: u64) -> u8 {

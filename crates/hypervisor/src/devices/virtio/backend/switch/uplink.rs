@@ -3,6 +3,8 @@
 //! Its buffers are memory of the hypervisor's: those for receiving are its own, and those for sending are the slots of the uplink's inbox.
 //! It interrupts for received frames. Sent frames are taken back when the next frame is to be sent.
 
+use riscv::virtio::network::{self, feature};
+
 use super::frame::{Address, BODY, HEAD, HEADER, LONGEST, SLOT};
 use super::inbox::Inbox;
 use crate::devices::irq::SourceNumber;
@@ -14,11 +16,9 @@ use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::owned::OwnedRegion;
 
-/// VIRTIO_NET_F_MAC (virtio 1.2, §5.1.3).
-pub const HAS_ADDRESS: u64 = 1 << 5;
 /// Its queues.
-pub const RECEIVE: usize = 0;
-pub const TRANSMIT: usize = 1;
+pub const RECEIVE: usize = network::RECEIVE_QUEUE as usize;
+pub const TRANSMIT: usize = network::TRANSMIT_QUEUE as usize;
 
 /// Buffers that the card can receive into.
 pub const BUFFERS: u16 = 64;
@@ -58,7 +58,7 @@ impl Uplink {
     ) -> Result<(Self, Card), DriverError> {
         let features = Features {
             needed: 0,
-            wanted: HAS_ADDRESS,
+            wanted: feature::MAC,
         };
         let features = driver.negotiate(DeviceKind::NetworkCard, features, board)?;
         let area = |number: u64| memory.skip(number * AREA);
@@ -78,7 +78,7 @@ impl Uplink {
             let bytes = [0, 1, 2, 3, 4, 5];
             Address(bytes.map(|offset| driver.configuration(offset, board)))
         };
-        let address = (features & HAS_ADDRESS != 0).then(own);
+        let address = (features & feature::MAC != 0).then(own);
         Ok((Self { driver, address }, card))
     }
 

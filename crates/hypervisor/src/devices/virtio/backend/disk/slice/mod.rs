@@ -3,6 +3,9 @@
 use alloc::vec::Vec;
 
 use abi::monitor::Event;
+use riscv::virtio::block::feature::{BLOCK_SIZE, SEG_MAX, SIZE_MAX};
+
+pub use riscv::virtio::block::IDENTITY_BYTES as IDENTITY;
 
 mod split;
 
@@ -15,15 +18,10 @@ use crate::devices::virtio::queue::chain::{Piece, QueueError};
 use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
 use crate::devices::virtio::queue::polling::{AdaptivePolling, BATCH};
 use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
-use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDICES, VENDOR};
+use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDEX, VENDOR};
 use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::guest::HostMemory;
 use crate::memory::owned::OwnedRegion;
-
-/// VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_SEG_MAX and VIRTIO_BLK_F_BLK_SIZE (§5.2.3).
-const SIZE_MAX: u64 = 1 << 1;
-const SEG_MAX: u64 = 1 << 2;
-const BLOCK_SIZE: u64 = 1 << 6;
 
 /// Segments that the guest may use for an operation: half of the pieces that there are, as each segment of a guest
 /// whose memory lies in pages, of a page's length at most, may lie in two of them.
@@ -34,8 +32,6 @@ const CHAIN: usize = MAX_PIECES + 4;
 const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 /// Queues of a slice.
 const QUEUES: usize = 1;
-/// Bytes of a disk's identity (§5.2.6).
-pub const IDENTITY: usize = 20;
 
 /// Slice of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,7 +285,7 @@ impl VirtioDevice for Slice {
         setup: QueueSetup,
         context: &dyn VirtioContext,
     ) -> Result<GuestQueue, QueueError> {
-        let event_indices = setup.features & EVENT_INDICES != 0;
+        let event_indices = setup.features & EVENT_INDEX != 0;
         GuestQueue::new(setup.layout, event_indices, context.memory())
     }
 

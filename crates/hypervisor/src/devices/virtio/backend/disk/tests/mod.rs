@@ -322,7 +322,7 @@ fn disks_without_needed_features_are_refused() {
     world.device.features.set(VERSION_1);
     let error =
         Disk::start(DRIVER, OwnedRegion::for_test(0x2000, QUEUE_BYTES), &world).unwrap_err();
-    let missing = INDIRECT_TABLES;
+    let missing = INDIRECT_DESCRIPTORS;
     let kind = DeviceKind::Disk;
     assert_eq!(error, DriverError::NotOffered { kind, missing });
     assert!(world.is_stopped());

@@ -38,7 +38,7 @@ impl Run {
         let mut guest = Guest::with_entries(way, 0, ENTRIES);
         guest.world.guest_sets(AVAILABLE, &[0; 6 + 2 * 64]);
         guest.world.guest_sets(USED, &[0; 6 + 8 * 64]);
-        let features = if event_indices { EVENT_INDICES } else { 0 };
+        let features = if event_indices { EVENT_INDEX } else { 0 };
         let parts = [TABLE, AVAILABLE, USED];
         guest.start(VERSION_1 | features, ENTRIES.into(), parts);
         Self {

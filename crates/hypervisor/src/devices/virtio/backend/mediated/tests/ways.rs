@@ -71,7 +71,7 @@ fn event_indices_choose_interrupts() {
         let mut guest = Guest::new(way, 0);
         guest.world.guest_sets(AVAILABLE, &[0; 32]);
         guest.world.guest_sets(USED, &[0; 128]);
-        guest.start(VERSION_1 | EVENT_INDICES, ENTRIES, [TABLE, AVAILABLE, USED]);
+        guest.start(VERSION_1 | EVENT_INDEX, ENTRIES, [TABLE, AVAILABLE, USED]);
         for number in 0..4 {
             let at = BUFFERS + 0x100 * number;
             guest.world.describe(TABLE, number, at, 16, 2, 0);
@@ -111,7 +111,7 @@ fn event_indices_ask_for_the_first() {
     for way in Way::ALL {
         let mut guest = Guest::new(way, 0);
         guest.world.guest_sets(AVAILABLE, &[0; 32]);
-        guest.start(VERSION_1 | EVENT_INDICES, ENTRIES, [TABLE, AVAILABLE, USED]);
+        guest.start(VERSION_1 | EVENT_INDEX, ENTRIES, [TABLE, AVAILABLE, USED]);
         let available_event = USED + 4 + 64;
         assert_eq!(guest.world.guest_gets::<2>(available_event), [0, 0]);
     }

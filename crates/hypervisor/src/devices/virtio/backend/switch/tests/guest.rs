@@ -17,7 +17,7 @@ use crate::devices::virtio::client::Client;
 use crate::devices::virtio::driver::Board;
 use crate::devices::virtio::register::*;
 use crate::devices::virtio::transport::MmioTransport;
-use crate::devices::virtio::{EVENT_INDICES, VERSION_1, status};
+use crate::devices::virtio::{EVENT_INDEX, QUEUE_PARTS, VERSION_1, status};
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
@@ -125,7 +125,7 @@ impl Guest {
         self.spare = (0..ENTRIES).collect();
         self.set(world, STATUS, 0);
         self.set(world, STATUS, 1 | 2);
-        let events = if event_indices { EVENT_INDICES } else { 0 };
+        let events = if event_indices { EVENT_INDEX } else { 0 };
         let features = VERSION_1 | events | 1 << 28 | 1 << 5;
         for (word, half) in [(0, features as u32), (1, (features >> 32) as u32)] {
             self.set(world, DRIVER_FEATURES_SELECT, word);

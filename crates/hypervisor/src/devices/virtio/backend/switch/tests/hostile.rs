@@ -1,6 +1,7 @@
 //! Drivers that break the rules: they find their device in need of a reset, and nobody else notices.
 
 use super::*;
+use crate::devices::virtio::QUEUE_PARTS;
 
 /// Violation by a guest, and whether the guest's device needs a reset then.
 type Deed = (&'static str, fn(&mut Guest, &World), bool);
