@@ -7,54 +7,31 @@ use crate::board::{Slot, board};
 use crate::frames::{self, FRAME};
 use crate::harts::Hart;
 use exerciser::workload::Trigger;
+use riscv::virtio::mmio::{MAGIC, legacy_register, register};
+use riscv::virtio::queue::{NEXT, NO_NOTIFY, WRITE};
+use riscv::virtio::{BLOCK_DEVICE, feature, status};
 
-// Registers (table "MMIO Device Register Layout"; the legacy ones in the table after it).
-const MAGIC: u64 = 0x000;
-const VERSION: u64 = 0x004;
-const DEVICE_ID: u64 = 0x008;
-const DEVICE_FEATURES: u64 = 0x010;
-const DEVICE_FEATURES_SELECT: u64 = 0x014;
-const DRIVER_FEATURES: u64 = 0x020;
-const DRIVER_FEATURES_SELECT: u64 = 0x024;
-const LEGACY_PAGE_SIZE: u64 = 0x028;
-const QUEUE_SELECT: u64 = 0x030;
-const QUEUE_SIZE_MOST: u64 = 0x034;
-const QUEUE_SIZE: u64 = 0x038;
-const LEGACY_QUEUE_ALIGN: u64 = 0x03c;
-const LEGACY_QUEUE_FRAME: u64 = 0x040;
-const QUEUE_READY: u64 = 0x044;
-const QUEUE_NOTIFY: u64 = 0x050;
-const INTERRUPT_STATUS: u64 = 0x060;
-const INTERRUPT_ACKNOWLEDGE: u64 = 0x064;
-const STATUS: u64 = 0x070;
-const QUEUE_ADDRESSES: [u64; 3] = [0x080, 0x090, 0x0a0];
-const CONFIGURATION: u64 = 0x100;
+/// Low halves of a queue's three addresses.
+const QUEUE_ADDRESSES: [u64; 3] = [
+    register::QUEUE_DESCRIPTORS,
+    register::QUEUE_DRIVER,
+    register::QUEUE_DEVICE,
+];
 
-/// "virt".
-const MAGIC_VALUE: u32 = 0x7472_6976;
-const BLOCK_DEVICE: u32 = 2;
-/// ACKNOWLEDGE | DRIVER, then FEATURES_OK, then DRIVER_OK (§2.1).
-const STARTED: u32 = 1 | 2;
-const FEATURES_OK: u32 = 8;
-const DRIVER_OK: u32 = 4;
-const NEEDS_RESET: u32 = 64;
+/// Status of a driver that has begun (§2.1).
+const STARTED: u32 = status::ACKNOWLEDGE | status::DRIVER;
 /// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM, as bits of the second word of features (§6).
-const VERSION_1: u32 = 1;
-const ACCESS_PLATFORM: u32 = 2;
+const VERSION_1: u32 = (feature::VERSION_1 >> 32) as u32;
+const ACCESS_PLATFORM: u32 = (feature::ACCESS_PLATFORM >> 32) as u32;
 /// VIRTIO_F_EVENT_IDX, as a bit of the first word.
-const EVENT_INDICES: u32 = 1 << 29;
+const EVENT_INDEX: u32 = feature::EVENT_INDEX as u32;
 
 /// Entries of the queue, and the most requests that fit: three descriptors each at least.
 pub const ENTRIES: u64 = 128;
 pub const REQUESTS: usize = 42;
-/// Flag of the used ring: the driver need not notify (§2.7.10).
-const NO_NOTIFY: u16 = 1;
 /// Where each ring has the index at which the other side wants to hear: behind its entries.
 const AVAILABLE_EVENT: u64 = 4 + 8 * ENTRIES;
 const USED_EVENT: u64 = 4 + 2 * ENTRIES;
-/// Descriptor flags (§2.7.5).
-const NEXT: u64 = 1;
-const WRITE: u64 = 2;
 
 /// State of a queue that the harts share.
 #[derive(Debug)]
@@ -111,8 +88,8 @@ impl Disk {
             .iter()
             .take(board().slot_count)
             .find(|slot| {
-                device_load32(slot.address + MAGIC) == MAGIC_VALUE
-                    && device_load32(slot.address + DEVICE_ID) == BLOCK_DEVICE
+                device_load32(slot.address + register::MAGIC) == MAGIC
+                    && device_load32(slot.address + register::DEVICE_ID) == BLOCK_DEVICE
             })
             .ok_or("no virtio slot holds a block device")?;
         // Descriptors and available ring in the first frame, the used ring in the second (§2.7.2).
@@ -157,22 +134,22 @@ impl Disk {
     /// Why it cannot be used.
     pub fn start(&mut self) -> Result<(), &'static str> {
         let at = self.slot.address;
-        let version = device_load32(at + VERSION);
-        device_store32(at + STATUS, 0);
+        let version = device_load32(at + register::VERSION);
+        device_store32(at + register::STATUS, 0);
         for at in (0..FRAME).step_by(8) {
             store(self.descriptors + at, 0);
             store(self.used + at, 0);
         }
         *self.queue.lock() = Queue::EMPTY;
-        device_store32(at + STATUS, STARTED);
-        device_store32(at + DEVICE_FEATURES_SELECT, 1);
-        let platform = device_load32(at + DEVICE_FEATURES) & ACCESS_PLATFORM;
+        device_store32(at + register::STATUS, STARTED);
+        device_store32(at + register::DEVICE_FEATURES_SELECT, 1);
+        let platform = device_load32(at + register::DEVICE_FEATURES) & ACCESS_PLATFORM;
         self.offset = match platform {
             0 => 0,
             _ => board().device_offset,
         };
-        device_store32(at + DEVICE_FEATURES_SELECT, 0);
-        let offered = device_load32(at + DEVICE_FEATURES) & EVENT_INDICES;
+        device_store32(at + register::DEVICE_FEATURES_SELECT, 0);
+        let offered = device_load32(at + register::DEVICE_FEATURES) & EVENT_INDEX;
         let events = if self.asked { offered } else { 0 };
         self.event_indices = events != 0;
         let platform = if version >= 2 {
@@ -181,20 +158,20 @@ impl Disk {
             0
         };
         for (word, features) in [(0, events), (1, platform)] {
-            device_store32(at + DRIVER_FEATURES_SELECT, word);
-            device_store32(at + DRIVER_FEATURES, features);
+            device_store32(at + register::DRIVER_FEATURES_SELECT, word);
+            device_store32(at + register::DRIVER_FEATURES, features);
         }
         if version >= 2 {
-            device_store32(at + STATUS, STARTED | FEATURES_OK);
-            if device_load32(at + STATUS) & FEATURES_OK == 0 {
+            device_store32(at + register::STATUS, STARTED | status::FEATURES_OK);
+            if device_load32(at + register::STATUS) & status::FEATURES_OK == 0 {
                 return Err("the device refuses the features");
             }
         }
-        device_store32(at + QUEUE_SELECT, 0);
-        if u64::from(device_load32(at + QUEUE_SIZE_MOST)) < ENTRIES {
+        device_store32(at + register::QUEUE_SELECT, 0);
+        if u64::from(device_load32(at + register::QUEUE_SIZE_MAX)) < ENTRIES {
             return Err("the device's queue is too short");
         }
-        device_store32(at + QUEUE_SIZE, ENTRIES as u32);
+        device_store32(at + register::QUEUE_SIZE, ENTRIES as u32);
         if version >= 2 {
             let parts = [self.descriptors, self.available, self.used];
             for (register, part) in QUEUE_ADDRESSES.into_iter().zip(parts) {
@@ -202,17 +179,20 @@ impl Disk {
                 device_store32(at + register, part as u32);
                 device_store32(at + register + 4, (part >> 32) as u32);
             }
-            device_store32(at + QUEUE_READY, 1);
+            device_store32(at + register::QUEUE_READY, 1);
         } else {
-            device_store32(at + LEGACY_PAGE_SIZE, FRAME as u32);
-            device_store32(at + LEGACY_QUEUE_ALIGN, FRAME as u32);
-            device_store32(at + LEGACY_QUEUE_FRAME, (self.descriptors / FRAME) as u32);
+            device_store32(at + legacy_register::PAGE_SIZE, FRAME as u32);
+            device_store32(at + legacy_register::QUEUE_ALIGN, FRAME as u32);
+            device_store32(
+                at + legacy_register::QUEUE_FRAME,
+                (self.descriptors / FRAME) as u32,
+            );
         }
-        self.sectors = u64::from(device_load32(at + CONFIGURATION))
-            | u64::from(device_load32(at + CONFIGURATION + 4)) << 32;
+        self.sectors = u64::from(device_load32(at + register::CONFIGURATION))
+            | u64::from(device_load32(at + register::CONFIGURATION + 4)) << 32;
         device_store32(
-            at + STATUS,
-            STARTED | DRIVER_OK | if version >= 2 { FEATURES_OK } else { 0 },
+            at + register::STATUS,
+            STARTED | status::DRIVER_OK | if version >= 2 { status::FEATURES_OK } else { 0 },
         );
         if self.sectors < 8 {
             return Err("the disk is smaller than a page");
@@ -222,13 +202,13 @@ impl Disk {
 
     /// Tests whether the device has found its driver to break the rules (§2.1).
     pub fn needs_reset(&self) -> bool {
-        device_load32(self.slot.address + STATUS) & NEEDS_RESET != 0
+        device_load32(self.slot.address + register::STATUS) & status::NEEDS_RESET != 0
     }
 
     /// Tells the device that something is available, whatever is.
     pub fn notify(&self) {
         core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
-        device_store32(self.slot.address + QUEUE_NOTIFY, 0);
+        device_store32(self.slot.address + register::QUEUE_NOTIFY, 0);
     }
 
     /// The queue as bytes: where its descriptors lie, its available ring, and the data of its requests.
@@ -272,13 +252,19 @@ impl Disk {
         store(header + 8, random % (self.sectors / 8) * 8);
         store(header + 16, 0xff);
         let first = self.length() * number;
-        self.describe(first, header, 16, NEXT, first + 1);
+        self.describe(first, header, 16, NEXT.into(), first + 1);
         let size = 512 * (sectors / self.buffers).max(1);
         for buffer in 0..self.buffers {
             let (at, place) = (first + 1 + buffer, self.data + FRAME * number);
-            self.describe(at, place + size * buffer, size, NEXT | WRITE, at + 1);
+            self.describe(
+                at,
+                place + size * buffer,
+                size,
+                (NEXT | WRITE).into(),
+                at + 1,
+            );
         }
-        self.describe(first + 1 + self.buffers, header + 16, 1, WRITE, 0);
+        self.describe(first + 1 + self.buffers, header + 16, 1, WRITE.into(), 0);
         self.offer(&mut queue, first as u16);
         true
     }
@@ -293,7 +279,7 @@ impl Disk {
         core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
         store16(self.available + 2, queue.available);
         if !self.asked || self.is_to_be_told(queue.available) {
-            device_store32(self.slot.address + QUEUE_NOTIFY, 0);
+            device_store32(self.slot.address + register::QUEUE_NOTIFY, 0);
         }
     }
 
@@ -375,11 +361,11 @@ impl Disk {
     /// Tells the device and the APLIC that the interrupt was seen: while its line is high, a level source
     /// sends another message only after `setipnum_le` (AIA §4.7, §4.9.2). False where there was none.
     fn acknowledge(&self) -> bool {
-        let status = device_load32(self.slot.address + INTERRUPT_STATUS);
+        let status = device_load32(self.slot.address + register::INTERRUPT_STATUS);
         if status == 0 {
             return false;
         }
-        device_store32(self.slot.address + INTERRUPT_ACKNOWLEDGE, status);
+        device_store32(self.slot.address + register::INTERRUPT_ACKNOWLEDGE, status);
         if board().aplic != 0 && self.trigger == Trigger::Level {
             device_store32(board().aplic + 0x2000, self.slot.source);
         }

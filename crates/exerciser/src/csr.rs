@@ -4,6 +4,17 @@
 //! may reach it: 0 user, 1 supervisor, 2 hypervisor and VS, 3 machine (section "CSR Address Mapping
 //! Conventions").
 
+use riscv::csr::number::{COUNT, is_read_only, level};
+use riscv::csr::number::{
+    CYCLE, FCSR, FFLAGS, HCONTEXT, HEDELEG, HENVCFG, HGATP, HGEIE, HGEIP, HPMCOUNTER31, HSTATEEN0,
+    HSTATEEN3, HSTATUS, HTINST, HTVAL, HVICTL, HVIEN, HVIP, HVIPRIO1, HVIPRIO2, JVT, SATP,
+    SCONTEXT, SCOUNTEREN, SCOUNTINHIBIT, SCOUNTOVF, SCTRCTL, SCTRDEPTH, SCTRSTATUS, SEED, SENVCFG,
+    SIE, SIP, SIREG, SIREG2, SIREG3, SIREG4, SIREG6, SISELECT, SRMCFG, SSCRATCH, SSP, SSTATEEN0,
+    SSTATEEN3, SSTATUS, STIMECMP, STOPEI, STOPI, VCSR, VL, VLENB, VSATP, VSCTRCTL, VSIE, VSIP,
+    VSIREG, VSIREG2, VSIREG3, VSIREG4, VSIREG6, VSISELECT, VSSCRATCH, VSSTATUS, VSTART, VSTIMECMP,
+    VSTOPEI, VSTOPI, VSTVEC, VXRM,
+};
+
 /// The computer that the exerciser runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
@@ -44,76 +55,64 @@ use Presence::{Always, Depends, With};
 /// User and supervisor CSRs (table "Currently allocated RISC-V unprivileged / supervisor-level CSR
 /// addresses"; AIA table 2.2; Sstc; Ssctr; Sscsrind; Ssqosid; Sdtrig).
 const SUPERVISOR: &[(u16, u16, Presence)] = &[
-    (0x001, 0x003, Always), // fflags, frm, fcsr
-    (0x008, 0x00a, With("v")),
-    (0x00f, 0x00f, With("v")),
-    (0x011, 0x011, With("zicfiss")),
-    (0x015, 0x015, With("zkr")),
-    (0x017, 0x017, With("zcmt")),
-    (0xc00, 0xc1f, Depends), // cycle, time, instret, hpmcounters: scounteren and above
-    (0xc20, 0xc22, With("v")),
-    (0x100, 0x100, Always), // sstatus
-    (0x104, 0x106, Always), // sie, stvec, scounteren
-    (0x10a, 0x10a, Always), // senvcfg
-    (0x10c, 0x10f, With("ssstateen")),
-    (0x120, 0x120, With("ssccfg")),
-    (0x140, 0x144, Always), // sscratch, sepc, scause, stval, sip
-    (0x14d, 0x14d, With("sstc")),
-    (0x14e, 0x14f, With("ssctr")),
-    (0x150, 0x150, With("ssaia")),
-    (0x151, 0x151, Depends), // sireg: by siselect
-    (0x152, 0x153, With("sscsrind")),
-    (0x155, 0x157, With("sscsrind")),
-    (0x15c, 0x15c, With("ssaia")),
-    (0x15f, 0x15f, With("ssctr")),
-    (0x180, 0x180, Always), // satp
-    (0x181, 0x181, With("ssqosid")),
-    (0x5a8, 0x5a8, Depends), // scontext: Sdtrig has no name in the ISA string
-    (0xda0, 0xda0, With("sscofpmf")),
-    (0xdb0, 0xdb0, With("ssaia")),
+    (FFLAGS, FCSR, Always),
+    (VSTART, VXRM, With("v")),
+    (VCSR, VCSR, With("v")),
+    (SSP, SSP, With("zicfiss")),
+    (SEED, SEED, With("zkr")),
+    (JVT, JVT, With("zcmt")),
+    (CYCLE, HPMCOUNTER31, Depends), // by scounteren and above
+    (VL, VLENB, With("v")),
+    (SSTATUS, SSTATUS, Always),
+    (SIE, SCOUNTEREN, Always),
+    (SENVCFG, SENVCFG, Always),
+    (SSTATEEN0, SSTATEEN3, With("ssstateen")),
+    (SCOUNTINHIBIT, SCOUNTINHIBIT, With("ssccfg")),
+    (SSCRATCH, SIP, Always),
+    (STIMECMP, STIMECMP, With("sstc")),
+    (SCTRCTL, SCTRSTATUS, With("ssctr")),
+    (SISELECT, SISELECT, With("ssaia")),
+    (SIREG, SIREG, Depends), // by siselect
+    (SIREG2, SIREG3, With("sscsrind")),
+    (SIREG4, SIREG6, With("sscsrind")),
+    (STOPEI, STOPEI, With("ssaia")),
+    (SCTRDEPTH, SCTRDEPTH, With("ssctr")),
+    (SATP, SATP, Always),
+    (SRMCFG, SRMCFG, With("ssqosid")),
+    (SCONTEXT, SCONTEXT, Depends), // Sdtrig has no name in the ISA string
+    (SCOUNTOVF, SCOUNTOVF, With("sscofpmf")),
+    (STOPI, STOPI, With("ssaia")),
 ];
 
 /// Hypervisor and VS CSRs of RV64 (table "hypervisor and VS CSR addresses"; AIA table 2.3; others as above).
 const HYPERVISOR: &[(u16, u16, Presence)] = &[
-    (0x200, 0x200, Always), // vsstatus
-    (0x204, 0x205, Always), // vsie, vstvec
-    (0x240, 0x244, Always), // vsscratch to vsip
-    (0x24d, 0x24d, With("sstc")),
-    (0x24e, 0x24e, With("ssctr")),
-    (0x250, 0x250, With("ssaia")),
-    (0x251, 0x251, Depends), // vsireg: by vsiselect
-    (0x252, 0x253, With("sscsrind")),
-    (0x255, 0x257, With("sscsrind")),
-    (0x25c, 0x25c, Depends), // vstopei: by hstatus.VGEIN
-    (0x280, 0x280, Always),  // vsatp
-    (0x600, 0x600, Always),  // hstatus
-    (0x602, 0x607, Always),  // hedeleg, hideleg, hie, htimedelta, hcounteren, hgeie
-    (0x608, 0x609, With("ssaia")),
-    (0x60a, 0x60a, Always), // henvcfg
-    (0x60c, 0x60f, With("ssstateen")),
-    (0x643, 0x645, Always), // htval, hip, hvip
-    (0x646, 0x647, With("ssaia")),
-    (0x64a, 0x64a, Always),  // htinst
-    (0x680, 0x680, Always),  // hgatp
-    (0x6a8, 0x6a8, Depends), // hcontext
-    (0xe12, 0xe12, Always),  // hgeip
-    (0xeb0, 0xeb0, With("ssaia")),
+    (VSSTATUS, VSSTATUS, Always),
+    (VSIE, VSTVEC, Always),
+    (VSSCRATCH, VSIP, Always),
+    (VSTIMECMP, VSTIMECMP, With("sstc")),
+    (VSCTRCTL, VSCTRCTL, With("ssctr")),
+    (VSISELECT, VSISELECT, With("ssaia")),
+    (VSIREG, VSIREG, Depends), // by vsiselect
+    (VSIREG2, VSIREG3, With("sscsrind")),
+    (VSIREG4, VSIREG6, With("sscsrind")),
+    (VSTOPEI, VSTOPEI, Depends), // by hstatus.VGEIN
+    (VSATP, VSATP, Always),
+    (HSTATUS, HSTATUS, Always),
+    (HEDELEG, HGEIE, Always),
+    (HVIEN, HVICTL, With("ssaia")),
+    (HENVCFG, HENVCFG, Always),
+    (HSTATEEN0, HSTATEEN3, With("ssstateen")),
+    (HTVAL, HVIP, Always),
+    (HVIPRIO1, HVIPRIO2, With("ssaia")),
+    (HTINST, HTINST, Always),
+    (HGATP, HGATP, Always),
+    (HCONTEXT, HCONTEXT, Depends),
+    (HGEIP, HGEIP, Always),
+    (VSTOPI, VSTOPI, With("ssaia")),
 ];
 
 /// Highest CSR number.
-pub const LAST: u16 = 0xfff;
-
-/// The lowest privilege that may reach a register, bits 9:8.
-#[must_use]
-pub const fn level(number: u16) -> u16 {
-    number >> 8 & 3
-}
-
-/// Tests whether a register can only be read, bits 11:10.
-#[must_use]
-pub const fn is_read_only(number: u16) -> bool {
-    number >> 10 == 3
-}
+pub const LAST: u16 = COUNT as u16 - 1;
 
 fn presence(table: &[(u16, u16, Presence)], number: u16) -> Option<Presence> {
     table

@@ -1,16 +1,17 @@
 //! Random programs of one to three instructions, biased to what a trap handler has to decode.
 
+use riscv::csr::number::{
+    CYCLE, INSTRET, SATP, SCAUSE, SCOUNTEREN, SCOUNTOVF, SENVCFG, SEPC, SIE, SIP, SIREG, SISELECT,
+    SSCRATCH, SSTATUS, STIMECMP, STOPEI, STOPI, STVAL, STVEC, TIME,
+};
+
 use crate::instruction::{self, ACCESSES, PRIVILEGED};
 use crate::random::Random;
 use crate::sbi;
+use riscv::instruction::SYSTEM;
 
 /// The most instructions in a program.
 pub const LONGEST: usize = 3;
-
-/// SYSTEM major opcode.
-const SYSTEM: u32 = 0x73;
-/// `satp`.
-const SATP: u32 = 0x180;
 
 /// A program: parcels of 16 bits, and whether it may go on for ever (then it is given a limit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,10 +123,10 @@ fn major_opcode(random: &mut Random) -> u32 {
 fn system(random: &mut Random) -> u32 {
     let number = match random.below(4) {
         0 => random.below(4096) as u32,
-        1 => random.pick(&[
-            0x100, 0x104, 0x105, 0x106, 0x10a, 0x140, 0x141, 0x142, 0x143, 0x144, 0x14d, 0x150,
-            0x151, 0x15c, 0x180, 0xc00, 0xc01, 0xc02, 0xdb0, 0xda0,
-        ]),
+        1 => u32::from(random.pick(&[
+            SSTATUS, SIE, STVEC, SCOUNTEREN, SENVCFG, SSCRATCH, SEPC, SCAUSE, STVAL, SIP, STIMECMP,
+            SISELECT, SIREG, STOPEI, SATP, CYCLE, TIME, INSTRET, STOPI, SCOUNTOVF,
+        ])),
         2 => 0x600 + random.below(0x100) as u32,
         _ => 0x200 + random.below(0x100) as u32,
     };
@@ -219,7 +220,7 @@ fn is_harmless_system(
             if limits.has_hypervisor_extension && number >> 8 & 3 == 2 {
                 return false;
             }
-            if number != SATP {
+            if number != u32::from(SATP) {
                 return true;
             }
             // Only a mode that is off or reserved leaves the code where it is: 8, 9, 10 are Sv39, 48, 57.
@@ -287,7 +288,7 @@ mod tests {
     fn translation_is_only_ever_turned_off() {
         let mut registers = [0u64; 32];
         registers[10] = 8 << 60;
-        let write = instruction::csr_write(0x180, 10);
+        let write = instruction::csr_write(SATP, 10);
         assert!(!is_harmless(write, &registers, &LIMITS));
         registers[10] = 3 << 60;
         assert!(is_harmless(write, &registers, &LIMITS));
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn calls_that_end_the_run_are_refused() {
         let mut registers = [0u64; 32];
-        registers[17] = sbi::SRST;
+        registers[17] = riscv::sbi::SRST;
         assert!(!is_harmless(instruction::ECALL, &registers, &LIMITS));
         registers[10] = 77;
         assert!(is_harmless(instruction::ECALL, &registers, &LIMITS));

@@ -75,7 +75,11 @@ impl Hart {
         }
         self.called.fetch_or(1 << (identity & 63), Ordering::AcqRel);
         // Mask bit 0 of the harts from this one on (SBI §3.1).
-        let answer = sbi::call(exerciser::sbi::IPI, 0, [1, self.id(), 0, 0, 0, 0]);
+        let answer = sbi::call(
+            riscv::sbi::IPI,
+            riscv::sbi::SEND_IPI,
+            [1, self.id(), 0, 0, 0, 0],
+        );
         if answer.error != 0 {
             crate::start::fail(format_args!(
                 "SBI IPI to hart {}: error {}",

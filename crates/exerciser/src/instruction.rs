@@ -1,6 +1,10 @@
 //! Encodings of instructions (unprivileged specification, "RV32/64G Instruction Set Listings"; privileged
 //! specification for SYSTEM instructions and the hypervisor extension; Svinval; Zawrs).
 
+pub use riscv::instruction::{ECALL, SRET, WFI, WRS_NTO};
+
+use riscv::instruction::SYSTEM;
+
 /// A register's number, 0 to 31.
 pub type Register = u32;
 
@@ -8,18 +12,6 @@ pub type Register = u32;
 pub const A0: Register = 10;
 /// Argument register a1.
 pub const A1: Register = 11;
-
-const SYSTEM: u32 = 0x73;
-
-/// ECALL.
-pub const ECALL: u32 = 0x0000_0073;
-/// SRET.
-pub const SRET: u32 = 0x1020_0073;
-/// WFI.
-pub const WFI: u32 = 0x1050_0073;
-
-/// WRS.NTO.
-pub const WRS_NTO: u32 = 0x00d0_0073;
 
 /// JAL x0 to `offset` bytes from itself; its reach (±1 MiB) is the caller's to keep.
 #[must_use]

@@ -25,7 +25,7 @@ pub fn entered() -> u64 {
 /// The boot hart: reads the tree, opens everything, runs the exercise, shuts down.
 pub fn first(hart_id: u64, device_tree: *const u8) -> ! {
     ENTERED.store(csr::time(), Ordering::Relaxed);
-    console::open(sbi::probe(exerciser::sbi::DBCN), 0);
+    console::open(sbi::probe(riscv::sbi::DBCN), 0);
     let Some(tree) = memory::device_tree(device_tree) else {
         fail(format_args!("a1 names no device tree"));
     };
@@ -34,7 +34,7 @@ pub fn first(hart_id: u64, device_tree: *const u8) -> ! {
         Err(missing) => fail(format_args!("the device tree lacks {missing}")),
     }
     let board = board();
-    console::open(sbi::probe(exerciser::sbi::DBCN), board.uart);
+    console::open(sbi::probe(riscv::sbi::DBCN), board.uart);
     frames::open(board.memory, &[board.device_tree, board.initrd]);
     if harts::open().is_none() {
         fail(format_args!(

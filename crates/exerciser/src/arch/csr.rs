@@ -3,58 +3,53 @@
 
 use core::arch::asm;
 
+use riscv::csr::{number, status};
+
 /// Reads a CSR by number.
 macro_rules! read {
-    ($number:literal) => {{
+    ($number:ident) => {{
         let value: u64;
         // SAFETY: reading this register has no effect on memory or control flow.
-        unsafe { asm!(concat!("csrr {}, ", $number), out(reg) value, options(nostack)) };
+        unsafe { asm!("csrr {}, {}", out(reg) value, const number::$number, options(nostack)) };
         value
     }};
 }
 
 /// Writes a CSR by number.
 macro_rules! write {
-    ($number:literal, $value:expr) => {{
+    ($number:ident, $value:expr) => {{
         let value: u64 = $value;
         // SAFETY: the callers in this module write values that keep the kernel's own invariants.
-        unsafe { asm!(concat!("csrw ", $number, ", {}"), in(reg) value, options(nostack)) };
+        unsafe { asm!("csrw {1}, {0}", in(reg) value, const number::$number, options(nostack)) };
     }};
 }
 
-/// `sie`/`sip` bit of the supervisor software interrupt.
-pub const SOFTWARE: u64 = 1 << 1;
-/// `sie`/`sip` bit of the supervisor timer interrupt.
-pub const TIMER: u64 = 1 << 5;
-/// `sie`/`sip` bit of the supervisor external interrupt.
-pub const EXTERNAL: u64 = 1 << 9;
-/// `sstatus.SIE`.
-const SSTATUS_SIE: u64 = 1 << 1;
+pub use riscv::csr::interrupt::{SEI as EXTERNAL, SSI as SOFTWARE, STI as TIMER};
 
 /// Time, in ticks of the timebase.
 pub fn time() -> u64 {
-    read!("0xc01")
+    read!(TIME)
 }
 
 /// Sets the floating-point unit to Initial, so that sandboxed instructions may use it.
 pub fn enable_floating_point() {
     // SAFETY: FS is the guest's own to set; the kernel itself uses no floating point.
-    unsafe { asm!("csrs sstatus, {}", in(reg) 1u64 << 13, options(nostack)) };
+    unsafe { asm!("csrs sstatus, {}", in(reg) status::FS_INITIAL, options(nostack)) };
 }
 
 /// Sets the next timer interrupt (Sstc); `u64::MAX` means never.
 pub fn set_timer_compare(ticks: u64) {
-    write!("0x14d", ticks);
+    write!(STIMECMP, ticks);
 }
 
 /// Interrupts enabled one by one.
 pub fn interrupt_enables() -> u64 {
-    read!("0x104")
+    read!(SIE)
 }
 
 /// Sets which interrupts are enabled; they are taken only while [`take_interrupts`] runs or SIE is on.
 pub fn set_interrupt_enables(mask: u64) {
-    write!("0x104", mask);
+    write!(SIE, mask);
 }
 
 /// Clears pending bits that software can clear.
@@ -80,7 +75,7 @@ pub fn open_interrupts() -> bool {
     let before: u64;
     // SAFETY: as for `take_interrupts`.
     unsafe { asm!("csrrsi {}, sstatus, 2", out(reg) before) };
-    before & SSTATUS_SIE != 0
+    before & status::SIE != 0
 }
 
 /// Closes interrupts; returns whether they were open.
@@ -88,7 +83,7 @@ pub fn close_interrupts() -> bool {
     let before: u64;
     // SAFETY: closing interrupts breaks nothing.
     unsafe { asm!("csrrci {}, sstatus, 2", out(reg) before) };
-    before & SSTATUS_SIE != 0
+    before & status::SIE != 0
 }
 
 /// Waits until an enabled interrupt is pending (or for no reason at all); takes none.
@@ -141,17 +136,17 @@ pub fn fence_often(turns: u64) {
 
 /// Interrupts pending one by one.
 pub fn pending() -> u64 {
-    read!("0x144")
+    read!(SIP)
 }
 
 /// The counters that have passed zero, a bit each (`scountovf`; Sscofpmf).
 pub fn counter_overflows() -> u64 {
-    read!("0xda0")
+    read!(SCOUNTOVF)
 }
 
 /// `satp` as it is.
 pub fn translation() -> u64 {
-    read!("0x180")
+    read!(SATP)
 }
 
 /// Local fence of one address space, or of one page in every address space, or of everything.
@@ -171,21 +166,21 @@ pub fn fence_translation(address: Option<u64>, asid: Option<u64>) {
 
 /// The indirect register `select` of this hart's interrupt file (AIA §2.1).
 pub fn read_indirect(select: u64) -> u64 {
-    write!("0x150", select);
-    read!("0x151")
+    write!(SISELECT, select);
+    read!(SIREG)
 }
 
 /// Writes the indirect register `select` of this hart's interrupt file.
 pub fn write_indirect(select: u64, value: u64) {
-    write!("0x150", select);
-    write!("0x151", value);
+    write!(SISELECT, select);
+    write!(SIREG, value);
 }
 
 /// Claims the most urgent pending and enabled external interrupt of this hart's file; 0 when there is none
-/// (AIA §3.10: `stopei`, identity in bits 26:16).
+/// (AIA §3.9: `stopei`, identity in bits 26:16).
 pub fn claim_external() -> u64 {
     let value: u64;
     // SAFETY: claiming clears a pending bit of this hart's own interrupt file.
-    unsafe { asm!("csrrw {}, 0x15c, zero", out(reg) value, options(nostack)) };
-    value >> 16
+    unsafe { asm!("csrrw {}, {}, zero", out(reg) value, const number::STOPEI, options(nostack)) };
+    value >> riscv::imsic::TOPEI_IDENTITY_SHIFT
 }

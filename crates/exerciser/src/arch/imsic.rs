@@ -1,11 +1,8 @@
 //! The interrupt file of a hart (AIA chapter 3).
 
-use super::csr;
+use riscv::imsic::select::{EIDELIVERY, EIE, EIP, EITHRESHOLD};
 
-const EIDELIVERY: u64 = 0x70;
-const EITHRESHOLD: u64 = 0x72;
-const EIP: u64 = 0x80;
-const EIE: u64 = 0xc0;
+use super::csr;
 
 /// Opens this hart's interrupt file for the identities 1 to `identities`, all enabled, none pending.
 pub fn open(identities: u64) {

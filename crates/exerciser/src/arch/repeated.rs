@@ -2,6 +2,9 @@
 
 use core::arch::asm;
 
+use riscv::csr::address_translation::ASID_SHIFT;
+use riscv::csr::number;
+
 use super::csr;
 
 /// How many are done at a time.
@@ -71,7 +74,7 @@ pub fn invalidate(address: u64, asid: u64) {
 }
 
 /// A bit of the address space identifier in satp ("Supervisor Address Translation and Protection Register").
-const IDENTIFIER_BIT: u64 = 1 << (44 + 3);
+const IDENTIFIER_BIT: u64 = 1 << (ASID_SHIFT + 3);
 
 /// Sixteen writes of satp, which change the address space identifier and end with the one that it had.
 pub fn change_space() {
@@ -94,7 +97,9 @@ pub fn change_space() {
 /// The timer set sixteen times to a time that does not come (Sstc). The hart must have it.
 pub fn set_timer_compare() {
     // SAFETY: no interrupt comes of it.
-    unsafe { asm!(".rept 16", "csrw 0x14d, {0}", ".endr", in(reg) u64::MAX, options(nostack)) };
+    unsafe {
+        asm!(".rept 16", "csrw {1}, {0}", ".endr", in(reg) u64::MAX, const number::STIMECMP, options(nostack))
+    };
 }
 
 /// Sixteen WFI, each with the software interrupt pending and enabled. Interrupts are closed.

@@ -7,6 +7,8 @@
 use core::arch::global_asm;
 use core::ptr;
 
+use riscv::csr::status::{FS_DIRTY, SPIE, SPP};
+
 use super::csr;
 use crate::frames::{self, FRAME};
 
@@ -181,23 +183,17 @@ unsafe extern "C" {
     static _sandbox_landed: u8;
 }
 
-/// `sstatus`: previous privilege supervisor.
-const SPP: u64 = 1 << 8;
-/// `sstatus`: interrupts open after SRET.
-const SPIE: u64 = 1 << 5;
-/// `sstatus`: floating point on (Dirty).
-const FS: u64 = 3 << 13;
-/// `sstatus`: supervisor may touch user pages.
-pub const SUM: u64 = 1 << 18;
-/// `sstatus`: executable pages may be read.
-pub const MXR: u64 = 1 << 19;
+/// `sstatus`: floating point on.
+const FS: u64 = FS_DIRTY;
+
+pub use riscv::csr::status::{MXR, SUM};
 
 /// Where the program lies in its page; what stands around it traps.
 pub const PROGRAM_OFFSET: u64 = 0x800;
 /// C.EBREAK, twice: what the program's page is filled with.
 const BREAKPOINTS: u32 = 0x9002_9002;
 /// EBREAK, the end of a program in user mode.
-const EBREAK: u32 = 0x0010_0073;
+const EBREAK: u32 = riscv::instruction::EBREAK;
 
 /// How the program is run.
 #[derive(Debug, Clone)]

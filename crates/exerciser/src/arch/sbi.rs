@@ -1,7 +1,9 @@
 //! Calls to the supervisor execution environment (SBI specification 2.0, chapter 3: binary encoding).
 
 use core::arch::asm;
-use exerciser::sbi::{DBCN, HSM, Return, SRST, TIME};
+use exerciser::sbi::Return;
+use riscv::sbi::base;
+use riscv::sbi::{DBCN, HSM, SRST, TIME};
 
 /// Calls function `function` of extension `extension`.
 ///
@@ -28,13 +30,17 @@ pub fn call(extension: u64, function: u64, arguments: [u64; 6]) -> Return {
 
 /// Tests whether the environment has this extension (Base, function 3).
 pub fn probe(extension: u64) -> bool {
-    let answer = call(exerciser::sbi::BASE, 3, [extension, 0, 0, 0, 0, 0]);
+    let answer = call(
+        riscv::sbi::BASE,
+        base::PROBE_EXTENSION,
+        [extension, 0, 0, 0, 0, 0],
+    );
     answer.error == 0 && answer.value != 0
 }
 
 /// Which implementation the environment is (Base, function 1).
 pub fn implementation() -> u64 {
-    call(exerciser::sbi::BASE, 1, [0; 6]).value
+    call(riscv::sbi::BASE, base::IMPLEMENTATION_ID, [0; 6]).value
 }
 
 /// Writes bytes to the debug console; returns how many were taken.

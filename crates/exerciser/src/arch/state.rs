@@ -2,6 +2,8 @@
 
 use core::arch::asm;
 
+use riscv::csr::number;
+
 /// `sstatus.FS`, two bits: Off, Initial, Clean, Dirty.
 const FS_SHIFT: u32 = 13;
 
@@ -121,7 +123,9 @@ pub fn set_kept(number: usize, value: u64) -> u64 {
             1 => asm!("csrw scounteren, {}", in(reg) value, options(nostack)),
             2 => asm!("csrw senvcfg, {}", in(reg) value & 0xf0, options(nostack)),
             3 => asm!("csrw siselect, {}", in(reg) 0x70 + (value & 3) * 2, options(nostack)),
-            _ => asm!("csrw 0x14d, {}", in(reg) value | 1 << 62, options(nostack)),
+            _ => {
+                asm!("csrw {1}, {0}", in(reg) value | 1 << 62, const number::STIMECMP, options(nostack))
+            }
         }
     }
     kept(number)
@@ -137,7 +141,7 @@ pub fn kept(number: usize) -> u64 {
             1 => asm!("csrr {}, scounteren", out(reg) value, options(nostack)),
             2 => asm!("csrr {}, senvcfg", out(reg) value, options(nostack)),
             3 => asm!("csrr {}, siselect", out(reg) value, options(nostack)),
-            _ => asm!("csrr {}, 0x14d", out(reg) value, options(nostack)),
+            _ => asm!("csrr {}, {}", out(reg) value, const number::STIMECMP, options(nostack)),
         }
     }
     value

@@ -2,6 +2,8 @@
 
 use core::arch::{asm, global_asm};
 
+use riscv::interrupt::{self, cause};
+
 global_asm!(
     r#"
     .section .text
@@ -62,13 +64,13 @@ pub fn install() {
 }
 
 /// `scause` of the supervisor timer interrupt.
-pub const TIMER_INTERRUPT: u64 = 1 << 63 | 5;
+pub const TIMER_INTERRUPT: u64 = cause(interrupt::SUPERVISOR_TIMER);
 /// `scause` of the supervisor external interrupt.
-pub const EXTERNAL_INTERRUPT: u64 = 1 << 63 | 9;
+pub const EXTERNAL_INTERRUPT: u64 = cause(interrupt::SUPERVISOR_EXTERNAL);
 /// `scause` of the supervisor software interrupt.
-pub const SOFTWARE_INTERRUPT: u64 = 1 << 63 | 1;
+pub const SOFTWARE_INTERRUPT: u64 = cause(interrupt::SUPERVISOR_SOFTWARE);
 /// `scause` of the hypervisor's notification.
-const NOTIFICATION_INTERRUPT: u64 = 1 << 63 | abi::sbi::NOTIFICATION_INTERRUPT as u64;
+const NOTIFICATION_INTERRUPT: u64 = cause(abi::sbi::NOTIFICATION_INTERRUPT);
 
 #[unsafe(no_mangle)]
 extern "C" fn _trap(cause: u64, pc: u64, value: u64, caller: u64) {

@@ -10,7 +10,6 @@ use exerciser::arguments::Arguments;
 use exerciser::csr::Host;
 use exerciser::fuzz::{self, Limits};
 use exerciser::random::Random;
-use exerciser::sbi;
 
 use super::hostile::{self, plain_setting};
 use super::{Exercise, Outcome, Verdict};
@@ -186,16 +185,16 @@ impl Fuzzer {
         }
         if random.one_in(2) {
             setting.registers[17] = random.pick(&[
-                sbi::BASE,
-                sbi::TIME,
-                sbi::IPI,
-                sbi::RFENCE,
-                sbi::HSM,
-                sbi::SRST,
-                sbi::PMU,
-                sbi::DBCN,
-                sbi::SUSP,
-                sbi::STA,
+                riscv::sbi::BASE,
+                riscv::sbi::TIME,
+                riscv::sbi::IPI,
+                riscv::sbi::RFENCE,
+                riscv::sbi::HSM,
+                riscv::sbi::SRST,
+                riscv::sbi::PMU,
+                riscv::sbi::DBCN,
+                riscv::sbi::SUSP,
+                riscv::sbi::STA,
                 0,
                 3,
                 4,
@@ -226,9 +225,10 @@ impl Fuzzer {
                     *register = self.scrap + (*register & (FRAME - 8));
                 }
             }
-            let is_fatal = setting.registers[17] == sbi::DBCN && self.host != Host::VirtualMachine;
-            if is_fatal || setting.registers[17] == sbi::HSM && setting.registers[16] == 0 {
-                setting.registers[17] = sbi::BASE;
+            let is_fatal =
+                setting.registers[17] == riscv::sbi::DBCN && self.host != Host::VirtualMachine;
+            if is_fatal || setting.registers[17] == riscv::sbi::HSM && setting.registers[16] == 0 {
+                setting.registers[17] = riscv::sbi::BASE;
             }
         }
         if let Some(number) = trace {

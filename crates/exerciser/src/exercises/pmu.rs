@@ -7,11 +7,15 @@
 //! interrupt pending, and one that was not asked for must not be readable.
 
 use core::sync::atomic::{AtomicU64, Ordering};
+use riscv::sbi::performance::{
+    CONFIGURE, COUNTERS, INFORMATION, INFORMATION_CSR, INFORMATION_FIRMWARE, INSTRUCTIONS, RAW,
+    READ_FIRMWARE, RESET, SET_VALUE, SFENCE_VMA_SENT, START, STOP,
+};
 
 use exerciser::arguments::Arguments;
 use exerciser::instruction::{A1, csr_read};
 use exerciser::random::Random;
-use exerciser::sbi::{PMU, RFENCE};
+use riscv::sbi::{PMU, RFENCE};
 
 use super::hostile::{ILLEGAL, plain_setting, run_word};
 use super::{Exercise, Outcome, Verdict};
@@ -27,30 +31,9 @@ pub const EXERCISE: Exercise = Exercise {
     run,
 };
 
-/// event_idx of instructions, of raw events, and of remote fences that were sent.
-const INSTRUCTIONS: u64 = 2;
-const RAW: u64 = 0x2_0000;
-const FENCES_SENT: u64 = 0xf_000a;
-
-/// Functions of the extension.
-const COUNTERS: u64 = 0;
-const INFORMATION: u64 = 1;
-const CONFIGURE: u64 = 2;
-const START: u64 = 3;
-const STOP: u64 = 4;
-const READ_FIRMWARE: u64 = 5;
-
-/// Flags of starts and stops.
-const SET_VALUE: u64 = 1;
-const RESET: u64 = 1;
-
-/// The type of a firmware counter in counter_info, and the CSR's number.
-const IS_FIRMWARE: u64 = 1 << 63;
-const CSR: u64 = 0xfff;
-
 /// The extension that tells of counters that have passed zero, and its interrupt.
 const OVERFLOW_BITS: &str = "sscofpmf";
-const OVERFLOW: u64 = 1 << 13;
+const OVERFLOW: u64 = riscv::csr::interrupt::LCOFI;
 
 /// Instructions of a turn of the loop: a fence, a subtraction, a branch.
 const TURN: u64 = 3;
@@ -137,7 +120,9 @@ fn call(function: u64, [a, b, c, d, e]: [u64; 5]) -> (i64, u64) {
 fn present() -> u64 {
     let is_hardware = |counter: &u64| {
         let (error, information) = call(INFORMATION, [*counter, 0, 0, 0, 0]);
-        error == 0 && information & IS_FIRMWARE == 0 && information & CSR == 0xc00 + counter
+        error == 0
+            && information & INFORMATION_FIRMWARE == 0
+            && information & INFORMATION_CSR == 0xc00 + counter
     };
     let counters = call(COUNTERS, [0; 5]).1.min(64);
     (0..counters)
@@ -230,12 +215,12 @@ fn closed(hart: &Hart, kit: Kit, tally: &Tally) {
 fn count_calls(hart: &Hart, random: &mut Random, tally: &Tally) {
     let is_firmware = |counter: &u64| {
         let (error, information) = call(INFORMATION, [*counter, 0, 0, 0, 0]);
-        error == 0 && information & IS_FIRMWARE != 0
+        error == 0 && information & INFORMATION_FIRMWARE != 0
     };
     let Some(counter) = (0..call(COUNTERS, [0; 5]).1.min(64)).find(is_firmware) else {
         return tally.check(hart, "a counter of the firmware's", 1, 0);
     };
-    let (error, number) = call(CONFIGURE, [counter, 1, 0, FENCES_SENT, 0]);
+    let (error, number) = call(CONFIGURE, [counter, 1, 0, SFENCE_VMA_SENT, 0]);
     tally.check(hart, "configuring it", 0, error.cast_unsigned());
     tally.check(hart, "the counter that was named", counter, number);
     let (start, fences) = (random.next(), random.below(100));

@@ -10,7 +10,7 @@ use abi::sbi::{EXTENSION, Function};
 use exerciser::arguments::Arguments;
 use exerciser::pattern::Pattern;
 use exerciser::random::Random;
-use exerciser::sbi::{INVALID_ADDRESS, INVALID_PARAM};
+use riscv::sbi::error::{INVALID_ADDRESS, INVALID_PARAMETER};
 
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::memory::{load, store};
@@ -114,8 +114,8 @@ fn refusals_are_right(inside: u64) -> bool {
     let (start, end) = board().memory;
     let mut right = true;
     for (at, bytes, wanted) in [
-        (inside + 8, FRAME, INVALID_PARAM),
-        (inside, FRAME - 1, INVALID_PARAM),
+        (inside + 8, FRAME, INVALID_PARAMETER),
+        (inside, FRAME - 1, INVALID_PARAMETER),
         (end, FRAME, INVALID_ADDRESS),
         (end - FRAME, 2 * FRAME, INVALID_ADDRESS),
         (start - FRAME, FRAME, INVALID_ADDRESS),

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use exerciser::arguments::Arguments;
 use exerciser::pattern::Pattern;
 use exerciser::random::Random;
-use exerciser::sbi::RFENCE;
+use riscv::sbi::RFENCE;
 
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::paging::{IDENTITY_END, R, Space, W, WINDOW, X};

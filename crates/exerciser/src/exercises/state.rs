@@ -124,7 +124,7 @@ fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {
             }
         }
         _ => {
-            sbi::probe(exerciser::sbi::BASE);
+            sbi::probe(riscv::sbi::BASE);
         }
     }
     let seen = tally.latest.load(Ordering::Acquire);

@@ -2,8 +2,13 @@
 //! are not there, and as many counters at once as can be had.
 
 use exerciser::instruction::{A1, csr_read};
-use exerciser::sbi::{
-    ALREADY_STARTED, ALREADY_STOPPED, INVALID_PARAM, NO_SHMEM, NOT_SUPPORTED, PMU,
+use riscv::sbi::PMU;
+use riscv::sbi::error::{
+    ALREADY_STARTED, ALREADY_STOPPED, INVALID_PARAMETER, NO_SHARED_MEMORY, NOT_SUPPORTED,
+};
+use riscv::sbi::performance::{
+    CONFIGURE, COUNTERS, CYCLES, INFORMATION, INSTRUCTIONS, RAW, READ_FIRMWARE, RESET,
+    SET_SNAPSHOT_AREA, SET_VALUE, START, STOP, TAKE_SNAPSHOT as SNAPSHOT,
 };
 
 use super::monitor_calls::checked_call;
@@ -12,23 +17,6 @@ use crate::arch::sandbox::Ending;
 use crate::arch::{csr, sbi};
 use crate::board::board;
 use crate::console::say;
-
-/// Functions, and event_idx of cycles and of raw events.
-const COUNTERS: u64 = 0;
-const INFORMATION: u64 = 1;
-const CONFIGURE: u64 = 2;
-const START: u64 = 3;
-const STOP: u64 = 4;
-const READ_FIRMWARE: u64 = 5;
-const SHARE: u64 = 7;
-const CYCLES: u64 = 1;
-const INSTRUCTIONS: u64 = 2;
-const RAW: u64 = 0x2_0000;
-
-/// Flags of starts and stops.
-const SET_VALUE: u64 = 1;
-const RESET: u64 = 1;
-const SNAPSHOT: u64 = 2;
 
 pub fn run(siege: &mut Siege) {
     if !siege.is_virtual() || !sbi::probe(PMU) {
@@ -81,27 +69,27 @@ fn nothing_is_there(siege: &mut Siege, present: u64) {
             siege,
             CONFIGURE,
             [base, mask, 0, CYCLES, 0, 0],
-            INVALID_PARAM,
+            INVALID_PARAMETER,
         );
         expect(
             siege,
             START,
             [base, mask, SET_VALUE, 0, 0, 0],
-            INVALID_PARAM,
+            INVALID_PARAMETER,
         );
-        expect(siege, STOP, [base, mask, RESET, 0, 0, 0], INVALID_PARAM);
+        expect(siege, STOP, [base, mask, RESET, 0, 0, 0], INVALID_PARAMETER);
     }
     for counter in (64..72).chain([u64::MAX, 1 << 32, 1 << 63]) {
         let arguments = [counter, 0, 0, 0, 0, 0];
-        expect(siege, INFORMATION, arguments, INVALID_PARAM);
-        expect(siege, READ_FIRMWARE, arguments, INVALID_PARAM);
+        expect(siege, INFORMATION, arguments, INVALID_PARAMETER);
+        expect(siege, READ_FIRMWARE, arguments, INVALID_PARAMETER);
     }
     for counter in (0..32).filter(|counter| present >> counter & 1 != 0) {
         let arguments = [counter, 0, 0, 0, 0, 0];
-        expect(siege, READ_FIRMWARE, arguments, INVALID_PARAM);
+        expect(siege, READ_FIRMWARE, arguments, INVALID_PARAMETER);
         // It has no event yet.
         let arguments = [counter, 1, SET_VALUE, 0, 0, 0];
-        expect(siege, START, arguments, INVALID_PARAM);
+        expect(siege, START, arguments, INVALID_PARAMETER);
     }
     for (flags, event, data) in [
         (0x100, CYCLES, 0),
@@ -118,7 +106,7 @@ fn nothing_is_there(siege: &mut Siege, present: u64) {
         (0, RAW, 1 << 63),
     ] {
         let arguments = [0, present, flags, event, data, 0];
-        expect(siege, CONFIGURE, arguments, INVALID_PARAM);
+        expect(siege, CONFIGURE, arguments, INVALID_PARAMETER);
     }
     // No counter at all, and an event of the firmware's that nobody counts.
     expect(siege, CONFIGURE, [0, 0, 0, CYCLES, 0, 0], NOT_SUPPORTED);
@@ -133,12 +121,12 @@ fn nothing_is_there(siege: &mut Siege, present: u64) {
 /// Snapshots in shared memory, which is not there: whatever page is named, no call may touch it.
 fn shared_memory(siege: &mut Siege) {
     let mut random = siege.random(12);
-    expect(siege, STOP, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHMEM);
-    expect(siege, START, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHMEM);
+    expect(siege, STOP, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHARED_MEMORY);
+    expect(siege, START, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHARED_MEMORY);
     let foreign = addresses::foreign(siege, &mut random).unwrap_or(0);
     for page in [siege.scrap, foreign & !4095, 0, u64::MAX] {
         let arguments = [page, 0, 0, 0, 0, 0];
-        expect(siege, SHARE, arguments, NOT_SUPPORTED);
+        expect(siege, SET_SNAPSHOT_AREA, arguments, NOT_SUPPORTED);
     }
 }
 

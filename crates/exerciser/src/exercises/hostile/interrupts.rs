@@ -3,7 +3,8 @@
 use core::sync::atomic::Ordering;
 
 use exerciser::instruction::{A0, A1, ACCESSES};
-use exerciser::sbi::{INVALID_PARAM, IPI};
+use riscv::sbi::IPI;
+use riscv::sbi::error::INVALID_PARAMETER;
 
 use super::{STORE_FAULT, Siege, plain_setting, run_word};
 use crate::arch::sandbox::Ending;
@@ -26,7 +27,7 @@ pub fn run(siege: &mut Siege) {
     ] {
         let answer = sbi::call(IPI, 0, [mask, base, 0, 0, 0, 0]);
         siege.check_strictly(
-            answer.error == INVALID_PARAM,
+            answer.error == INVALID_PARAMETER,
             format_args!(
                 "send_ipi mask {mask:#x} base {base:#x}: error {}",
                 answer.error

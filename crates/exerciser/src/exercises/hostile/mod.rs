@@ -192,10 +192,15 @@ pub fn host<'a>(
     }
     let mut setting = plain_setting();
     let reads_hstatus = run_word(
-        exerciser::instruction::csr_read(0x600, exerciser::instruction::A1),
+        exerciser::instruction::csr_read(riscv::csr::number::HSTATUS, exerciser::instruction::A1),
         &mut setting,
     ) == Ending::Completed;
-    let implementation = sbi::call(exerciser::sbi::BASE, 1, [0; 6]).value;
+    let implementation = sbi::call(
+        riscv::sbi::BASE,
+        riscv::sbi::base::IMPLEMENTATION_ID,
+        [0; 6],
+    )
+    .value;
     Ok(match choice {
         Some(true) => Host::VirtualMachine,
         _ if reads_hstatus => Host::WithHypervisorExtension,
@@ -223,15 +228,7 @@ pub fn run_word(word: u32, setting: &mut Setting) -> Ending {
     Sandbox::of(team::current()).run(parcels.get(..count).unwrap_or(&parcels), setting)
 }
 
-/// Cause of an illegal instruction (privileged specification, table "Supervisor cause register values").
-pub const ILLEGAL: u64 = 2;
-/// Cause of an instruction access fault.
-pub const FETCH_FAULT: u64 = 1;
-/// Cause of a misaligned load.
-pub const LOAD_MISALIGNED: u64 = 4;
-/// Cause of a load that finds no page.
-pub const LOAD_PAGE_FAULT: u64 = 13;
-/// Cause of a load that faults.
-pub const LOAD_FAULT: u64 = 5;
-/// Cause of a store or AMO that faults.
-pub const STORE_FAULT: u64 = 7;
+pub use riscv::exception::{
+    FETCH_ACCESS as FETCH_FAULT, ILLEGAL_INSTRUCTION as ILLEGAL, LOAD_ACCESS as LOAD_FAULT,
+    LOAD_MISALIGNED, LOAD_PAGE as LOAD_PAGE_FAULT, STORE_ACCESS as STORE_FAULT,
+};

@@ -2,10 +2,9 @@
 
 use exerciser::instruction::{A0, A1, ECALL};
 use exerciser::random::Random;
-use exerciser::sbi::{
-    BASE, CPPC, DBCN, HSM, INVALID_PARAM, IPI, NACL, NOT_SUPPORTED, PMU, RFENCE, SRST, STA, SUSP,
-    TIME, ends_run, is_defined_error,
-};
+use exerciser::sbi::{ends_run, is_defined_error};
+use riscv::sbi::error::{INVALID_PARAMETER, NOT_SUPPORTED};
+use riscv::sbi::{BASE, CPPC, DBCN, HSM, IPI, NACL, PMU, RFENCE, SRST, STA, SUSP, TIME};
 
 use super::{
     LOAD_FAULT, LOAD_MISALIGNED, LOAD_PAGE_FAULT, Siege, addresses, plain_setting, run_word,
@@ -182,7 +181,7 @@ fn unknown_extensions(siege: &mut Siege) {
     harts::set_timer(u64::MAX);
 }
 
-/// Debug console calls with memory that is not ours: INVALID_PARAM (SBI §12.1).
+/// Debug console calls with memory that is not ours: INVALID_PARAMETER (SBI §12.1).
 fn wild_console(siege: &mut Siege) {
     if !sbi::probe(DBCN) {
         return;
@@ -195,7 +194,7 @@ fn wild_console(siege: &mut Siege) {
             };
             let error = checked_call(siege, DBCN, function, [16, address, 0, 0, 0, 0]);
             siege.check(
-                error == Some(INVALID_PARAM),
+                error == Some(INVALID_PARAMETER),
                 format_args!("dbcn {function} at {address:#x}: {error:?}"),
             );
         }
@@ -209,7 +208,7 @@ fn wild_console(siege: &mut Siege) {
         ] {
             let error = checked_call(siege, DBCN, function, [length, low, high, 0, 0, 0]);
             siege.check(
-                error == Some(INVALID_PARAM),
+                error == Some(INVALID_PARAMETER),
                 format_args!("dbcn {function} length {length:#x} at {high:#x}:{low:#x}: {error:?}"),
             );
         }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use exerciser::sbi::{DBCN, RFENCE, TIME};
+use riscv::sbi::{DBCN, RFENCE, TIME};
 
 use super::Siege;
 use crate::arch::{csr, imsic, sbi, team};
@@ -153,7 +153,7 @@ pub fn run_harts(siege: &mut Siege) {
     for _ in 0..siege.rounds {
         harts::set_timer(csr::time() + board().ticks(100));
         csr::set_interrupt_enables(csr::interrupt_enables() | csr::TIMER);
-        let answer = sbi::call(exerciser::sbi::HSM, 3, [0; 6]);
+        let answer = sbi::call(riscv::sbi::HSM, riscv::sbi::hart_state::SUSPEND, [0; 6]);
         csr::take_interrupts();
         siege.check(
             answer.error == 0 || answer.error == -2,

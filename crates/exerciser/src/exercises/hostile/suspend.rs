@@ -1,6 +1,7 @@
 //! Sleep over an interrupt: whatever is pending and enabled ends WFI and a suspension by SBI at once.
 
-use exerciser::sbi::{HSM, IPI};
+use riscv::sbi::hart_state::SUSPEND;
+use riscv::sbi::{HSM, IPI};
 
 use super::Siege;
 use crate::arch::{csr, imsic, sbi, team};
@@ -9,11 +10,9 @@ use crate::harts;
 use crate::interrupts::WAKE;
 
 /// The interrupt of a counter (Sscofpmf).
-const COUNTER: u64 = 1 << 13;
+const COUNTER: u64 = riscv::csr::interrupt::LCOFI;
 /// The hypervisor's notification.
 const NOTIFICATION: u64 = 1 << abi::sbi::NOTIFICATION_INTERRUPT;
-/// SBI HSM: "hart suspend", and its default retentive type.
-const SUSPEND: u64 = 3;
 
 /// A sleep that nothing ends is ended by the timer after so long, in microseconds.
 const LIMIT_US: u64 = 300_000;

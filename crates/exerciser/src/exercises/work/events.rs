@@ -1,7 +1,8 @@
 //! One kind of event, many times.
 
 use exerciser::event::Event;
-use exerciser::sbi::{BASE, RFENCE};
+use riscv::sbi::{BASE, RFENCE};
+use riscv::sbi::{base, remote_fence};
 
 use super::spaces::Spaces;
 use crate::arch::{csr, repeated, sbi};
@@ -12,10 +13,6 @@ use crate::interrupts::{WAKE, has_sstc};
 
 /// How long a wait lasts that the timer ends, in microseconds.
 const WAIT: u64 = 200;
-/// The function of RFENCE that fences instructions (SBI "RFENCE Extension", FID 0), and that of Base that tells the specification's version.
-const FENCE_INSTRUCTIONS: u64 = 0;
-const VERSION: u64 = 0;
-
 /// Why this hart cannot have this event, if it cannot.
 pub fn refusal(event: Event, spaces: u64) -> Option<&'static str> {
     match event {
@@ -51,10 +48,10 @@ pub fn repeat(
         Event::Invalidate => sixteen(&|| repeated::invalidate(spaces.window(), asid)),
         Event::Space => sixteen(&repeated::change_space),
         Event::Call => times(&|| {
-            sbi::call(BASE, VERSION, [0; 6]);
+            sbi::call(BASE, base::SPECIFICATION_VERSION, [0; 6]);
         }),
         Event::RemoteFence => times(&|| {
-            let answer = sbi::call(RFENCE, FENCE_INSTRUCTIONS, [1, hart.id(), 0, 0, 0, 0]);
+            let answer = sbi::call(RFENCE, remote_fence::FENCE_I, [1, hart.id(), 0, 0, 0, 0]);
             if answer.error != 0 {
                 let error = answer.error;
                 crate::start::fail(format_args!("remote fence: SBI error {error}"));

@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use exerciser::random::Random;
-use exerciser::sbi::RFENCE;
 use exerciser::workload::{MOST_SPACES, Workload};
+use riscv::sbi::RFENCE;
 
 use crate::arch::paging::{self, IDENTITY_END, R, Space, W, WINDOW, X};
 use crate::arch::{csr, memory, sbi};

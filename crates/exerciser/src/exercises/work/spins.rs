@@ -57,7 +57,7 @@ pub fn serve(hart: &Hart) {
 /// the program that started the VM, and QEMU 10.0 ends the VM for such a question.
 pub fn has_vendor_calls() -> bool {
     let extension = abi::sbi::EXTENSION as u64;
-    sbi::implementation() != exerciser::sbi::KVM
+    sbi::implementation() != riscv::sbi::base::KVM
         && sbi::probe(extension)
         && sbi::call(extension, abi::sbi::Function::Version.id() as u64, [0; 6]).value >> 32
             == abi::sbi::SIGNATURE
