@@ -10,6 +10,8 @@ use machine::monitor::Report;
 use machine::timing::Profile;
 use machine::trace::{Event, Happening, Sink};
 use machine::{Config, Limit, Machine, Stop};
+use riscv::instruction::{MRET, PAUSE};
+
 use program::{
     BASE, addi, atomic, auipc, beq, bne, csrrw, elf, jal, ld, lui, lw, power_off, sd, slli, srli,
 };
@@ -18,8 +20,6 @@ const HARTS: u32 = 4;
 const ROUNDS: u32 = 200;
 /// Result of `auipc x5, 1` at the entry: a ticket lock, and 8 bytes behind it what it protects.
 const LOCK: u64 = BASE + 0x1000;
-const PAUSE: u32 = 0x0100_000f;
-const MRET: u32 = 0x3020_0073;
 
 /// AMOADD.W.
 fn add_word(rd: u32, rs1: u32, rs2: u32) -> u32 {

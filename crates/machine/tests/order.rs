@@ -5,6 +5,7 @@ mod program;
 use machine::timing::Profile;
 use machine::{Config, Limit, Machine, Stop};
 use program::*;
+use riscv::csr::number;
 
 /// Runs a program of 16-bit results to its end and gives its code; blocks are `instructions` long at most.
 fn run(words: &[u32], harts: u32, instructions: u8, profile: Option<&Profile>) -> u64 {
@@ -158,7 +159,7 @@ fn left_in_csr(number: i32, before: u64, value: u64, shift: i32) -> u64 {
 
 #[test]
 fn hgatp_keeps_its_mode_if_unsupported() {
-    const HGATP: i32 = 0x680;
+    const HGATP: i32 = number::HGATP as i32;
     let before = 8 << 60 | 5 << 44 | 0x1234;
     let unsupported = 2 << 60 | 7 << 44 | 0x5678;
     assert_eq!(left_in_csr(HGATP, before, unsupported, 0), 0x5678);
@@ -224,7 +225,7 @@ fn illegal_float_instructions_are_always_noted() {
 /// stimecmp of a hart that sleeps, and of one that computes, while another hart moves mtime past it.
 #[test]
 fn mtime_set_forward_wakes_other_harts() {
-    const STIMECMP: i32 = 0x14d;
+    const STIMECMP: i32 = number::STIMECMP as i32;
     let (page, a, b, ready, code) = (5, 6, 7, 8, 9);
     for sleeps in [true, false] {
         let [delay_high, delay_low] = load_constant(a, 1_000_000_000);

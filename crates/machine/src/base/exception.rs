@@ -1,5 +1,7 @@
 //! Synchronous exceptions and interrupts, as traps tell of them.
 
+use riscv::exception;
+
 use super::Mode;
 
 /// Exception codes: privileged specification, "Trap Cause Codes" of the hypervisor extension.
@@ -7,41 +9,41 @@ use super::Mode;
 #[repr(u8)]
 pub enum Cause {
     /// Instruction access fault.
-    FetchAccess = 1,
+    FetchAccess = exception::FETCH_ACCESS as u8,
     /// Illegal instruction.
-    IllegalInstruction = 2,
+    IllegalInstruction = exception::ILLEGAL_INSTRUCTION as u8,
     /// Breakpoint.
-    Breakpoint = 3,
+    Breakpoint = exception::BREAKPOINT as u8,
     /// Load address misaligned.
-    LoadMisaligned = 4,
+    LoadMisaligned = exception::LOAD_MISALIGNED as u8,
     /// Load access fault.
-    LoadAccess = 5,
+    LoadAccess = exception::LOAD_ACCESS as u8,
     /// Store/AMO address misaligned.
-    StoreMisaligned = 6,
+    StoreMisaligned = exception::STORE_MISALIGNED as u8,
     /// Store/AMO access fault.
-    StoreAccess = 7,
+    StoreAccess = exception::STORE_ACCESS as u8,
     /// Environment call from U-mode or VU-mode.
-    CallFromUser = 8,
+    CallFromUser = exception::ECALL_FROM_U as u8,
     /// Environment call from HS-mode.
-    CallFromSupervisor = 9,
+    CallFromSupervisor = exception::ECALL_FROM_HS as u8,
     /// Environment call from VS-mode.
-    CallFromVirtualSupervisor = 10,
+    CallFromVirtualSupervisor = exception::ECALL_FROM_VS as u8,
     /// Environment call from M-mode.
-    CallFromMachine = 11,
+    CallFromMachine = exception::ECALL_FROM_M as u8,
     /// Instruction page fault.
-    FetchPage = 12,
+    FetchPage = exception::FETCH_PAGE as u8,
     /// Load page fault.
-    LoadPage = 13,
+    LoadPage = exception::LOAD_PAGE as u8,
     /// Store/AMO page fault.
-    StorePage = 15,
+    StorePage = exception::STORE_PAGE as u8,
     /// Instruction guest-page fault.
-    FetchGuestPage = 20,
+    FetchGuestPage = exception::FETCH_GUEST_PAGE as u8,
     /// Load guest-page fault.
-    LoadGuestPage = 21,
+    LoadGuestPage = exception::LOAD_GUEST_PAGE as u8,
     /// Virtual instruction.
-    VirtualInstruction = 22,
+    VirtualInstruction = exception::VIRTUAL_INSTRUCTION as u8,
     /// Store/AMO guest-page fault.
-    StoreGuestPage = 23,
+    StoreGuestPage = exception::STORE_GUEST_PAGE as u8,
 }
 
 impl Cause {

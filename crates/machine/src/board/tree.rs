@@ -1,5 +1,9 @@
 //! The device tree of the board.
 
+use riscv::finisher::{PASS, RESET};
+use riscv::interrupt::{
+    MACHINE_EXTERNAL, MACHINE_SOFTWARE, MACHINE_TIMER, SUPERVISOR_EXTERNAL, SUPERVISOR_SOFTWARE,
+};
 use vm_fdt::{Error, FdtWriter, FdtWriterNode};
 
 use super::config::{BoardConfig, BoardError};
@@ -7,19 +11,8 @@ use super::map::{self, Window};
 use super::pmu;
 use crate::base::Random;
 
-/// Interrupt numbers of the harts' local interrupts (privileged ISA, mcause).
-const SUPERVISOR_SOFTWARE: u32 = 1;
-const MACHINE_SOFTWARE: u32 = 3;
-const MACHINE_TIMER: u32 = 7;
-const SUPERVISOR_EXTERNAL: u32 = 9;
-const MACHINE_EXTERNAL: u32 = 11;
-
 /// `IRQ_TYPE_LEVEL_HIGH` of the device tree's interrupt bindings.
 const LEVEL_HIGH: u32 = 4;
-
-/// Commands of the test finisher: power off and reset.
-const POWER_OFF: u32 = 0x5555;
-const RESET: u32 = 0x7777;
 
 // Phandles. The harts' interrupt controllers follow the last of these, then the harts themselves.
 const APLIC_SUPERVISOR: u32 = 1;
@@ -67,7 +60,7 @@ impl Tree<'_> {
         self.memory()?;
         self.harts()?;
         self.counters()?;
-        self.power("poweroff", "syscon-poweroff", POWER_OFF)?;
+        self.power("poweroff", "syscon-poweroff", PASS)?;
         self.power("reboot", "syscon-reboot", RESET)?;
         let soc = self.fdt.begin_node("soc")?;
         self.fdt.property_u32("#address-cells", 2)?;

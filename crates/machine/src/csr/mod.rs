@@ -1,16 +1,17 @@
 //! The control and status registers of a hart.
 
 pub mod field;
-pub mod number;
 mod pmp;
 pub mod warl;
 
 pub use crate::base::Interrupt;
 pub use pmp::{Pmp, PmpCheck};
+pub use riscv::csr::number;
 
 use serde::{Deserialize, Serialize};
 
 use field::{hstatus, status};
+use riscv::csr::address_translation::{VMID_MAX, VMID_SHIFT};
 
 /// misa: RV64 with A, C, D, F, H, I, M, S and U. None of them can be switched off.
 pub const MISA: u64 = 2 << 62
@@ -173,7 +174,7 @@ impl Csrs {
     /// hgatp.VMID.
     #[must_use]
     pub const fn vmid(&self) -> u16 {
-        (self.hgatp >> 44 & 0x3fff) as u16
+        (self.hgatp >> VMID_SHIFT & VMID_MAX) as u16
     }
 
     /// hstatus.VGEIN.

@@ -1,5 +1,7 @@
 //! Which values WARL registers keep.
 
+use riscv::csr::address_translation::{MODE, PPN, VMID_MAX, VMID_SHIFT};
+
 use super::field::{envcfg, hstatus, status};
 use crate::base::Paging;
 
@@ -32,16 +34,14 @@ pub const fn space(old: u64, value: u64, paging: Paging) -> u64 {
     if paging.supports(value) { value } else { old }
 }
 
-/// hgatp.MODE.
-const HGATP_MODE: u64 = 0xf << 60;
 /// hgatp.VMID, of which 14 bits exist, and hgatp.PPN without its two low bits: the root table is 16 KiB.
-const HGATP_FIELDS: u64 = 0x3fff << 44 | 0xfff_ffff_fffc;
+const HGATP_FIELDS: u64 = VMID_MAX << VMID_SHIFT | PPN & !3;
 
 /// hgatp: unlike satp's, the other fields are written whatever the mode; an unsupported mode leaves
 /// the present one.
 pub const fn guest_space(old: u64, value: u64, paging: Paging) -> u64 {
     let mode = if paging.supports(value) { value } else { old };
-    mode & HGATP_MODE | value & HGATP_FIELDS
+    mode & MODE | value & HGATP_FIELDS
 }
 
 /// A field of two bits of which an encoding is reserved: it leaves the field unchanged.

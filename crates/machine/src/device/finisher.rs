@@ -1,12 +1,9 @@
 //! The SiFive test finisher: the `syscon` that powers off and resets.
 
+use riscv::finisher::{FAIL, PASS, RESET};
 use serde::{Deserialize, Serialize};
 
 use super::{AccessFault, Context, Device, Power};
-
-const FAIL: u64 = 0x3333;
-const PASS: u64 = 0x5555;
-const RESET: u64 = 0x7777;
 
 /// The test finisher. It has one write-only register, at offset 0: the low half says what to do,
 /// the high half is the exit code of a failure.
@@ -29,7 +26,7 @@ impl Device for Finisher {
         if offset != 0 {
             return Ok(());
         }
-        let request = match value & 0xffff {
+        let request = match value as u32 & 0xffff {
             FAIL => Power::Fail((value >> 16) as u16),
             PASS => Power::Off,
             RESET => Power::Reset,

@@ -3,24 +3,17 @@
 //! RISC-V Advanced Interrupt Architecture 1.0, chapter 3. Each hart has a machine-level file, a
 //! supervisor-level file and its guest interrupt files, all with the same identities.
 
+use riscv::imsic::select::{self, EIDELIVERY, EITHRESHOLD};
+use riscv::imsic::{DELIVER_FILE, SETEIPNUM_BE, SETEIPNUM_LE, TOPEI_IDENTITY_SHIFT};
 use serde::{Deserialize, Serialize};
 
 use super::{AccessFault, HartId, InterruptFile, IrqLevels, NoSuchRegister};
 use crate::board::map::{IMSIC_PAGE, guest_index_bits};
 
-/// Delivery from the file itself (eidelivery, §3.8.1).
-const DELIVER_FILE: u32 = 1;
-/// Delivery from a directly delivering APLIC instead.
-pub(super) const DELIVER_APLIC: u32 = 0x4000_0000;
+pub(super) use riscv::imsic::DELIVER_APLIC;
 
-const EIDELIVERY: u64 = 0x70;
-const EITHRESHOLD: u64 = 0x72;
-const EIP: core::ops::RangeInclusive<u64> = 0x80..=0xbf;
-const EIE: core::ops::RangeInclusive<u64> = 0xc0..=0xff;
-
-/// seteipnum_le and seteipnum_be in a file's page (§3.5).
-const SETEIPNUM_LE: u64 = 0;
-const SETEIPNUM_BE: u64 = 4;
+const EIP: core::ops::RangeInclusive<u64> = select::EIP..=select::EIP_LAST;
+const EIE: core::ops::RangeInclusive<u64> = select::EIE..=select::EIE_LAST;
 
 /// One interrupt file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,7 +223,7 @@ impl Imsic {
     /// [`NoSuchRegister`] if there is no such file.
     pub fn top(&self, hart: HartId, file: InterruptFile) -> Result<u64, NoSuchRegister> {
         let identity = u64::from(self.file(hart, file).ok_or(NoSuchRegister)?.top());
-        Ok(identity << 16 | identity)
+        Ok(identity << TOPEI_IDENTITY_SHIFT | identity)
     }
 
     /// A write to *topei: clears the pending bit of the identity that it reports.

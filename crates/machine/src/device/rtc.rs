@@ -4,18 +4,13 @@
 //! 1970. The time of day at reset is given by the configuration, and goes on with machine time:
 //! no run looks at the host's clock.
 
+use riscv::goldfish_rtc::{
+    ALARM_HIGH, ALARM_LOW, ALARM_STATUS, CLEAR_ALARM, CLEAR_INTERRUPT, IRQ_ENABLED, TIME_HIGH,
+    TIME_LOW,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{AccessFault, Context, Cycles, Device};
-
-const TIME_LOW: u64 = 0x00;
-const TIME_HIGH: u64 = 0x04;
-const ALARM_LOW: u64 = 0x08;
-const ALARM_HIGH: u64 = 0x0c;
-const IRQ_ENABLED: u64 = 0x10;
-const CLEAR_ALARM: u64 = 0x14;
-const ALARM_STATUS: u64 = 0x18;
-const CLEAR_INTERRUPT: u64 = 0x1c;
 
 /// The clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

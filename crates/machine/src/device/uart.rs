@@ -7,46 +7,20 @@
 
 use std::collections::VecDeque;
 
+use riscv::uart::{
+    DIVISOR_ACCESS, ENABLE_ALL, ENABLE_RECEIVED, ENABLE_TRANSMITTER_EMPTY, FIFO_BYTES,
+    FIFO_CLEAR_RECEIVER, FIFO_CLEAR_TRANSMITTER, FIFO_ENABLE, IDENTITY_FIFOS_ENABLED,
+    IDENTITY_NONE, IDENTITY_RECEIVED, IDENTITY_TIME_OUT, IDENTITY_TRANSMITTER_EMPTY,
+    LINE_DATA_READY, LINE_HOLDING_EMPTY, LINE_OVERRUN, LINE_TRANSMITTER_EMPTY, MODEM_ALL,
+    MODEM_CTS, MODEM_DCD, MODEM_DSR, MODEM_LOOP, register,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{AccessFault, Console, Context, Cycles, Device, HostConsole};
 use crate::device::Marker;
 
-/// Depth of the receiver FIFO.
-const FIFO_DEPTH: usize = 16;
-
-/// Interrupt enable register (8.5).
-const ENABLE_RECEIVE: u8 = 1;
-const ENABLE_TRANSMIT: u8 = 2;
-const ENABLE_MASK: u8 = 0x0f;
-
-/// Interrupt identification register (8.6).
-const IDENTITY_NONE: u8 = 0x01;
-const IDENTITY_TRANSMIT: u8 = 0x02;
-const IDENTITY_RECEIVE: u8 = 0x04;
-const IDENTITY_TIMEOUT: u8 = 0x0c;
-const IDENTITY_FIFOS: u8 = 0xc0;
-
-/// FIFO control register (8.4).
-const FIFO_ENABLE: u8 = 1;
-const FIFO_CLEAR_RECEIVE: u8 = 2;
-const FIFO_CLEAR_TRANSMIT: u8 = 4;
-
-/// Line control register (8.1): divisor latch access.
-const DIVISOR_ACCESS: u8 = 0x80;
-
-/// Modem control register (8.7): loopback; DTR, RTS, OUT 1, OUT 2 are bits 0 to 3.
-const LOOPBACK: u8 = 0x10;
-const MODEM_CONTROL_MASK: u8 = 0x1f;
-
-/// Line status register (8.3).
-const DATA_READY: u8 = 0x01;
-const OVERRUN: u8 = 0x02;
-const HOLDING_EMPTY: u8 = 0x20;
-const TRANSMITTER_EMPTY: u8 = 0x40;
-
 /// Modem status register (8.8): CTS, DSR and DCD asserted, as on a line that is connected.
-const CONNECTED: u8 = 0xb0;
+const CONNECTED: u8 = MODEM_CTS | MODEM_DSR | MODEM_DCD;
 
 /// The UART.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -120,7 +94,7 @@ impl Uart {
     }
 
     fn capacity(&self) -> usize {
-        if self.has_fifo() { FIFO_DEPTH } else { 1 }
+        if self.has_fifo() { FIFO_BYTES } else { 1 }
     }
 
     fn receive(&mut self, byte: u8) {
@@ -133,17 +107,17 @@ impl Uart {
 
     /// The highest-priority interrupt that is pending and enabled.
     fn interrupt(&self) -> u8 {
-        if self.interrupt_enable & ENABLE_RECEIVE != 0 && !self.received.is_empty() {
+        if self.interrupt_enable & ENABLE_RECEIVED != 0 && !self.received.is_empty() {
             // The time-out interrupt stands for four character times without a read: here no time
             // at all, as the line is infinitely fast.
             let enough = self.received.len() >= self.trigger_level();
             if enough {
-                IDENTITY_RECEIVE
+                IDENTITY_RECEIVED
             } else {
-                IDENTITY_TIMEOUT
+                IDENTITY_TIME_OUT
             }
-        } else if self.interrupt_enable & ENABLE_TRANSMIT != 0 && self.transmit_pending {
-            IDENTITY_TRANSMIT
+        } else if self.interrupt_enable & ENABLE_TRANSMITTER_EMPTY != 0 && self.transmit_pending {
+            IDENTITY_TRANSMITTER_EMPTY
         } else {
             IDENTITY_NONE
         }
@@ -159,7 +133,7 @@ impl Uart {
     }
 
     fn transmit(&mut self, byte: u8, now: Cycles) {
-        if self.modem_control & LOOPBACK != 0 {
+        if self.modem_control & MODEM_LOOP != 0 {
             self.receive(byte);
         } else if self.character == Cycles(0) {
             self.console.0.put_at(byte, now);
@@ -187,7 +161,7 @@ impl Uart {
     }
 
     fn modem_status(&self) -> u8 {
-        if self.modem_control & LOOPBACK == 0 {
+        if self.modem_control & MODEM_LOOP == 0 {
             return CONNECTED;
         }
         // Loopback connects DTR to DSR, RTS to CTS, OUT 1 to RI and OUT 2 to DCD.
@@ -203,73 +177,79 @@ impl Uart {
 
     fn read_register(&mut self, register: u64) -> u8 {
         match register {
-            0 if self.divisor_access() => self.divisor as u8,
-            0 => self.received.pop_front().unwrap_or(0),
-            1 if self.divisor_access() => (self.divisor >> 8) as u8,
-            1 => self.interrupt_enable,
-            2 => {
+            register::DATA if self.divisor_access() => self.divisor as u8,
+            register::DATA => self.received.pop_front().unwrap_or(0),
+            register::INTERRUPT_ENABLE if self.divisor_access() => (self.divisor >> 8) as u8,
+            register::INTERRUPT_ENABLE => self.interrupt_enable,
+            register::INTERRUPT_IDENTITY => {
                 let identity = self.interrupt();
-                if identity == IDENTITY_TRANSMIT {
+                if identity == IDENTITY_TRANSMITTER_EMPTY {
                     self.transmit_pending = false;
                 }
-                identity | if self.has_fifo() { IDENTITY_FIFOS } else { 0 }
+                identity
+                    | if self.has_fifo() {
+                        IDENTITY_FIFOS_ENABLED
+                    } else {
+                        0
+                    }
             }
-            3 => self.line_control,
-            4 => self.modem_control,
-            5 => {
+            register::LINE_CONTROL => self.line_control,
+            register::MODEM_CONTROL => self.modem_control,
+            register::LINE_STATUS => {
                 let ready = if self.received.is_empty() {
                     0
                 } else {
-                    DATA_READY
+                    LINE_DATA_READY
                 };
                 let overrun = if core::mem::take(&mut self.overrun) {
-                    OVERRUN
+                    LINE_OVERRUN
                 } else {
                     0
                 };
                 let holding = if self.holding_is_empty() {
-                    HOLDING_EMPTY
+                    LINE_HOLDING_EMPTY
                 } else {
                     0
                 };
                 let transmitter = if self.sending.is_empty() {
-                    TRANSMITTER_EMPTY
+                    LINE_TRANSMITTER_EMPTY
                 } else {
                     0
                 };
                 holding | transmitter | ready | overrun
             }
-            6 => self.modem_status(),
-            7 => self.scratch,
+            register::MODEM_STATUS => self.modem_status(),
+            register::SCRATCH => self.scratch,
             _ => 0,
         }
     }
 
     fn write_register(&mut self, register: u64, value: u8, now: Cycles) {
         match register {
-            0 if self.divisor_access() => {
+            register::DATA if self.divisor_access() => {
                 self.divisor = self.divisor & 0xff00 | u16::from(value);
             }
-            0 => {
+            register::DATA => {
                 self.transmit_pending = false;
                 self.transmit(value, now);
             }
-            1 if self.divisor_access() => {
+            register::INTERRUPT_ENABLE if self.divisor_access() => {
                 self.divisor = self.divisor & 0x00ff | u16::from(value) << 8;
             }
-            1 => {
+            register::INTERRUPT_ENABLE => {
                 let enabled = value & !self.interrupt_enable;
-                self.interrupt_enable = value & ENABLE_MASK;
-                if enabled & ENABLE_TRANSMIT != 0 {
+                self.interrupt_enable = value & ENABLE_ALL;
+                if enabled & ENABLE_TRANSMITTER_EMPTY != 0 {
                     self.transmit_pending = self.holding_is_empty();
                 }
             }
-            2 => {
-                if (value ^ self.fifo_control) & FIFO_ENABLE != 0 || value & FIFO_CLEAR_RECEIVE != 0
+            register::INTERRUPT_IDENTITY => {
+                if (value ^ self.fifo_control) & FIFO_ENABLE != 0
+                    || value & FIFO_CLEAR_RECEIVER != 0
                 {
                     self.received.clear();
                 }
-                if value & FIFO_CLEAR_TRANSMIT != 0 {
+                if value & FIFO_CLEAR_TRANSMITTER != 0 {
                     // The shift register keeps what it has.
                     self.sending.truncate(1);
                 }
@@ -279,16 +259,16 @@ impl Uart {
                     0
                 };
             }
-            3 => self.line_control = value,
-            4 => self.modem_control = value & MODEM_CONTROL_MASK,
-            7 => self.scratch = value,
+            register::LINE_CONTROL => self.line_control = value,
+            register::MODEM_CONTROL => self.modem_control = value & MODEM_ALL,
+            register::SCRATCH => self.scratch = value,
             _ => {}
         }
     }
 
     /// Takes what the console has, as far as there is room.
     fn take_input(&mut self, now: Cycles) {
-        while self.modem_control & LOOPBACK == 0 && self.received.len() < self.capacity() {
+        while self.modem_control & MODEM_LOOP == 0 && self.received.len() < self.capacity() {
             match self.console.0.get(now) {
                 Some(byte) => self.receive(byte),
                 None => break,

@@ -11,7 +11,7 @@ use crate::trace::{Event, Happening, Place};
 use crate::translation::WalkTrace;
 
 /// The encoding of PAUSE.
-const PAUSE: u64 = 0x0100_000f;
+const PAUSE: u64 = riscv::instruction::PAUSE as u64;
 /// Instructions that are looked at behind a PAUSE.
 const MAX_LOOP_INSTRUCTIONS: usize = 12;
 

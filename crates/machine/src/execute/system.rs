@@ -1,11 +1,13 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
+use riscv::instruction;
+
 use crate::base::HartId;
 use crate::base::{Fence, VirtualFence};
 use crate::count::Event;
 use crate::csr::field::{hstatus, status};
 use crate::extension::{
-    BROADCAST_FENCE_MASK, BROADCAST_FENCE_MATCH, PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH,
+    BROADCAST_FENCE_MASK, BROADCAST_FENCE_MATCH, PENDING_TEST_MASK, PENDING_TEST_MATCH,
 };
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
@@ -25,17 +27,19 @@ impl Hart {
         system: &mut System,
     ) -> Result<Next, Trapped> {
         match raw {
-            0x0000_0073 => Err(self.environment_call()),
-            0x0010_0073 => {
+            instruction::ECALL => Err(self.environment_call()),
+            instruction::EBREAK => {
                 let guest = self.mode().virtualized;
                 Err(self.raise(Exception::at(Cause::Breakpoint, self.pc, guest)))
             }
-            0x1020_0073 => self.supervisor_return(raw, system),
-            0x3020_0073 => self.machine_return(raw, system),
-            0x1050_0073 => self.wait_for_interrupt(raw, system),
-            0x00d0_0073 => self.wait_for_store(system, true),
-            0x01d0_0073 => self.wait_for_store(system, false),
-            0x1800_0073 | 0x1810_0073 => self.order_invalidations(raw),
+            instruction::SRET => self.supervisor_return(raw, system),
+            instruction::MRET => self.machine_return(raw, system),
+            instruction::WFI => self.wait_for_interrupt(raw, system),
+            instruction::WRS_NTO => self.wait_for_store(system, true),
+            instruction::WRS_STO => self.wait_for_store(system, false),
+            instruction::SFENCE_W_INVAL | instruction::SFENCE_INVAL_IR => {
+                self.order_invalidations(raw)
+            }
             _ if raw & PENDING_TEST_MASK == PENDING_TEST_MATCH
                 && self.extension.present.pending_test =>
             {
@@ -308,7 +312,7 @@ impl Hart {
         }
         let now = self.cycles + u64::from(count) - 1;
         if self.extension.pause.note(now) {
-            return Err(self.virtual_instruction(PAUSE));
+            return Err(self.virtual_instruction(instruction::PAUSE));
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod pause;
 pub use isa::{Isa, VmidBits};
 pub use pause::PauseLoop;
 
+use riscv::csr::number;
 use serde::{Deserialize, Serialize};
 
 use crate::base::Paging;
@@ -28,16 +29,6 @@ pub const LOCK_HOLDER: &str = "xpartitaholder";
 /// Greatest number of harts for which a purge mask has a bit each.
 pub const PURGE_MASK_HARTS: u32 = 64;
 
-/// Numbers of the custom CSRs, from the range that the privileged specification leaves to custom
-/// read/write registers of hypervisor level (0x6C0 to 0x6FF).
-pub mod number {
-    #![allow(missing_docs)]
-    pub const HPLEGAP: u16 = 0x6c0;
-    pub const HPLEWINDOW: u16 = 0x6c1;
-    pub const HPURGE: u16 = 0x6c2;
-    pub const HLOCKHOLDER: u16 = 0x6c3;
-}
-
 /// The encoding of the global pending test with rd and rs1 zero: opcode SYSTEM, funct3 0 and
 /// bits 31:26 that the privileged specification leaves to custom hypervisor-level instructions.
 pub const PENDING_TEST_MATCH: u32 = 0xac00_0073;
@@ -48,9 +39,6 @@ pub const PENDING_TEST_MASK: u32 = 0xfff0_707f;
 pub const BROADCAST_FENCE_MATCH: u32 = 0xae00_0073;
 /// The bits of the encoding that are fixed.
 pub const BROADCAST_FENCE_MASK: u32 = 0xfe00_7fff;
-
-/// The encoding of PAUSE: the trap value of a pause-loop exit.
-pub const PAUSE: u32 = 0x0100_000f;
 
 /// Which of the extensions are there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

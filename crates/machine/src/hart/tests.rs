@@ -1,5 +1,10 @@
 //! Pointer masking, by modes, what registers keep, and which address spaces share translations.
 
+use riscv::csr::number::{
+    HENVCFG, HGATP, HLOCKHOLDER, HSTATUS, MENVCFG, MSECCFG, MSTATUS, PMPADDR0, PMPCFG0, SATP,
+    SENVCFG,
+};
+
 use super::{Cause, Hart, Mode, Privilege};
 use crate::base::Fence;
 use crate::extension::VmidBits;
@@ -11,13 +16,6 @@ const RAM: u64 = 0x8000_0000;
 const TAGGED: u64 = RAM | 0x55 << 57;
 const VALUE: u64 = 0x0123_4567_89ab_cdef;
 
-const MSTATUS: u32 = 0x300;
-const MENVCFG: u32 = 0x30a;
-const MSECCFG: u32 = 0x747;
-const SENVCFG: u32 = 0x10a;
-const HENVCFG: u32 = 0x60a;
-const HSTATUS: u32 = 0x600;
-const HGATP: u32 = 0x680;
 const PMM: u64 = 2 << 32;
 const HUPMM: u64 = 2 << 48;
 const HU: u64 = 1 << 9;
@@ -48,11 +46,11 @@ fn machine() -> Machine {
 }
 
 /// Writes a CSR in M-mode and gives what it reads as then.
-fn write(hart: &mut Hart, system: &mut System, number: u32, value: u64) -> u64 {
+fn write(hart: &mut Hart, system: &mut System, number: u16, value: u64) -> u64 {
     let mode = hart.mode();
     hart.set_mode(Mode::MACHINE);
     hart.x[5] = value;
-    for raw in [number << 20 | 0x2_9073, number << 20 | 0x2373] {
+    for raw in [0x2_9073, 0x2373].map(|word| u32::from(number) << 20 | word) {
         assert!(hart.execute_csr(raw, system).is_ok(), "{number:#x}");
     }
     hart.set_mode(mode);
@@ -128,7 +126,6 @@ fn vmids_have_the_lowest_of_their_bits() {
 /// Tickets of a lock are `next << 16 | owner`.
 #[test]
 fn holder_and_turn_are_readable_where_offered() {
-    const HLOCKHOLDER: u32 = 0x6c3;
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
     hart.extension.present.lock_holder = true;
@@ -197,8 +194,6 @@ fn guest_loads_take_the_guests_masking() {
 fn hlvx_needs_both_pmp_permissions() {
     const HLV_WU: u32 = 0x6812_c373;
     const HLVX_WU: u32 = 0x6832_c373;
-    const PMPCFG0: u32 = 0x3a0;
-    const PMPADDR0: u32 = 0x3b0;
     // A NAPOT entry for everything, with W, R and X as far as they may be.
     for (permissions, read, execute) in [
         (0x1f, true, true),
@@ -238,7 +233,6 @@ fn shortcuts_end_with_a_masking_change() {
     assert_eq!(hart.data_tag, before);
 }
 
-const SATP: u32 = 0x180;
 /// Flags of a page-table entry: V, R, W, X, A and D; and G.
 const LEAF: u64 = 0xcf;
 const GLOBAL: u64 = 0x20;

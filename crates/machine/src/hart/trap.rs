@@ -9,7 +9,7 @@ use crate::csr::field::{hstatus, status};
 use crate::trace::Happening;
 
 /// xcause's bit for an interrupt.
-const INTERRUPT: u64 = 1 << 63;
+const INTERRUPT: u64 = riscv::interrupt::CAUSE;
 
 /// Values that a trap writes.
 struct Record {

@@ -199,7 +199,7 @@ fn float_store(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
 fn fence(raw: u32) -> Option<Operation> {
     match funct3(raw) {
         // FENCE with W in the predecessor set, nothing else and rd = rs1 = x0 is PAUSE.
-        0 if raw == 0x0100_000f => Some(Operation::Pause),
+        0 if raw == riscv::instruction::PAUSE => Some(Operation::Pause),
         0 => Some(Operation::Fence),
         1 => Some(Operation::FenceI),
         2 if (raw >> 7) & 31 == 0 && raw >> 20 <= 2 => Some(Operation::CacheBlock),

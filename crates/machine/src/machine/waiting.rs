@@ -5,7 +5,7 @@ use crate::system::System;
 use crate::trace::{Happening, WaitEnd};
 
 /// The encoding of WRS.NTO: the trap value when it has waited too long.
-const WRS_NTO: u64 = 0x00d0_0073;
+const WRS_NTO: u64 = riscv::instruction::WRS_NTO as u64;
 
 /// The least time that another running hart has reached, for each turn of a quantum.
 #[derive(Debug, Default)]

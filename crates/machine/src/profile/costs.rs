@@ -1,5 +1,6 @@
 //! Costs in cycles.
 
+use riscv::instruction;
 use serde::{Deserialize, Serialize};
 
 use crate::extension::{PENDING_TEST_MASK, PENDING_TEST_MATCH};
@@ -92,9 +93,9 @@ impl Costs {
     pub const fn of_system(&self, raw: u32) -> u64 {
         match raw {
             // ECALL and EBREAK cost their trap.
-            0x0000_0073 | 0x0010_0073 => 0,
-            0x1020_0073 | 0x3020_0073 => self.trap_return,
-            0x1050_0073 | 0x00d0_0073 | 0x01d0_0073 => self.wait,
+            instruction::ECALL | instruction::EBREAK => 0,
+            instruction::SRET | instruction::MRET => self.trap_return,
+            instruction::WFI | instruction::WRS_NTO | instruction::WRS_STO => self.wait,
             _ if raw & PENDING_TEST_MASK == PENDING_TEST_MATCH => self.pending_test,
             _ if raw >> 12 & 7 == 4 => self.guest_access,
             _ => self.fence_translation,

@@ -2,6 +2,8 @@
 //!
 //! Advanced Interrupt Architecture, "CSRs" and "IMSIC".
 
+use riscv::imsic::select;
+
 use crate::base::InterruptFile;
 use crate::base::{Cause, Privilege};
 use crate::csr::field::stateen;
@@ -9,9 +11,9 @@ use crate::hart::Hart;
 use crate::system::System;
 
 /// The major interrupts' priorities.
-const PRIORITIES: std::ops::RangeInclusive<u64> = 0x30..=0x3f;
+const PRIORITIES: std::ops::RangeInclusive<u64> = select::IPRIO..=select::IPRIO_LAST;
 /// The interrupt file's registers.
-const FILE: std::ops::RangeInclusive<u64> = 0x70..=0xff;
+const FILE: std::ops::RangeInclusive<u64> = select::EIDELIVERY..=select::EIE_LAST;
 
 impl Hart {
     /// Refuses what bits 58 and 59 of mstateen0 and hstateen0 keep from the present mode (AIA, "Access

@@ -103,10 +103,8 @@ pub const fn load_constant(rd: Register, value: u32) -> [u32; 2] {
     [lui(rd, page), i_type(low, rd, 0, rd, 0x1b)] // lui, addiw
 }
 
-pub const WFI: u32 = 0x1050_0073;
-pub const FENCE_I: u32 = 0x0000_100f;
-pub const WRS_NTO: u32 = 0x00d0_0073;
-pub const WRS_STO: u32 = 0x01d0_0073;
+#[allow(unused_imports, reason = "each test uses some of them")]
+pub use riscv::instruction::{FENCE_I, WFI, WRS_NTO, WRS_STO};
 
 pub const fn jalr(rd: Register, rs1: Register) -> u32 {
     i_type(0, rs1, 0, rd, 0x67)

@@ -1,20 +1,10 @@
 //! Where messages go: mmsiaddrcfg, smsiaddrcfg and their upper halves (§4.5.3, §4.5.4, §4.9.1).
 
+use riscv::aplic::register::{MMSIADDRCFG, MMSIADDRCFGH, SMSIADDRCFG, SMSIADDRCFGH};
+use riscv::aplic::{MMSIADDRCFGH_FIELDS, MMSIADDRCFGH_L, SMSIADDRCFGH_FIELDS};
 use serde::{Deserialize, Serialize};
 
 use super::DomainLevel;
-
-const MMSIADDRCFG: u32 = 0x1bc0;
-const MMSIADDRCFGH: u32 = 0x1bc4;
-const SMSIADDRCFG: u32 = 0x1bc8;
-const SMSIADDRCFGH: u32 = 0x1bcc;
-
-/// Bit L of mmsiaddrcfgh.
-const LOCK: u32 = 1 << 31;
-/// The defined fields of mmsiaddrcfgh: L, HHXS, LHXS, HHXW, LHXW and High Base PPN.
-const MACHINE_HIGH_MASK: u32 = LOCK | 0x1f77_ffff;
-/// The defined fields of smsiaddrcfgh: LHXS and High Base PPN.
-const SUPERVISOR_HIGH_MASK: u32 = 0x0070_0fff;
 
 /// The MSI address configuration of the root domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +17,7 @@ pub(super) struct AddressConfig {
 
 impl AddressConfig {
     /// The value of the register at `offset`, if it is one of these.
-    pub(super) const fn read(&self, offset: u32) -> Option<u32> {
+    pub(super) const fn read(&self, offset: u64) -> Option<u32> {
         match offset {
             MMSIADDRCFG => Some(self.machine),
             MMSIADDRCFGH => Some(self.machine_high),
@@ -38,13 +28,13 @@ impl AddressConfig {
     }
 
     /// Writes the register at `offset`, if it is one of these. All four are locked by L.
-    pub(super) fn write(&mut self, offset: u32, value: u32) -> bool {
-        let locked = self.machine_high & LOCK != 0;
+    pub(super) fn write(&mut self, offset: u64, value: u32) -> bool {
+        let locked = self.machine_high & MMSIADDRCFGH_L != 0;
         let (register, mask) = match offset {
             MMSIADDRCFG => (&mut self.machine, u32::MAX),
-            MMSIADDRCFGH => (&mut self.machine_high, MACHINE_HIGH_MASK),
+            MMSIADDRCFGH => (&mut self.machine_high, MMSIADDRCFGH_FIELDS),
             SMSIADDRCFG => (&mut self.supervisor, u32::MAX),
-            SMSIADDRCFGH => (&mut self.supervisor_high, SUPERVISOR_HIGH_MASK),
+            SMSIADDRCFGH => (&mut self.supervisor_high, SMSIADDRCFGH_FIELDS),
             _ => return false,
         };
         if !locked {
@@ -118,7 +108,7 @@ mod tests {
     fn the_lock_makes_all_four_read_only() {
         let mut config = AddressConfig::default();
         config.write(SMSIADDRCFG, 0x28000);
-        config.write(MMSIADDRCFGH, LOCK | 2 << 12);
+        config.write(MMSIADDRCFGH, MMSIADDRCFGH_L | 2 << 12);
         for offset in [MMSIADDRCFG, MMSIADDRCFGH, SMSIADDRCFG, SMSIADDRCFGH] {
             let before = config.read(offset);
             assert!(config.write(offset, 0x1234_5678));
@@ -129,7 +119,7 @@ mod tests {
     #[test]
     fn the_largest_fields_do_not_overflow() {
         let mut config = AddressConfig::default();
-        config.write(MMSIADDRCFGH, MACHINE_HIGH_MASK & !LOCK);
+        config.write(MMSIADDRCFGH, MMSIADDRCFGH_FIELDS & !MMSIADDRCFGH_L);
         config.write(SMSIADDRCFGH, u32::MAX);
         let _ = config.target(DomainLevel::Supervisor, 0x3fff, 63);
     }

@@ -1,41 +1,17 @@
 //! One interrupt domain: its sources and its control region (§4.5 to §4.9).
 
+use riscv::aplic::{
+    DOMAINCFG_DM, DOMAINCFG_FIXED, DOMAINCFG_IE, EIID, GUEST_INDEX, GUEST_INDEX_SHIFT, HART_INDEX,
+    HART_INDEX_SHIFT, IDC_BYTES, IPRIO, SOURCECFG_D, SOURCECFG_SM, delivery, register as offset,
+    source_mode,
+};
 use serde::{Deserialize, Serialize};
 
-use super::{DELEGATE, DomainLevel};
+use super::DomainLevel;
 
-/// Register offsets of a domain's control region (§4.5). Arrays have 32 words.
-mod offset {
-    pub const DOMAINCFG: u32 = 0;
-    pub const SOURCECFG: core::ops::RangeInclusive<u32> = 0x4..=0xffc;
-    pub const SETIP: u32 = 0x1c00;
-    pub const SETIPNUM: u32 = 0x1cdc;
-    pub const IN_CLRIP: u32 = 0x1d00;
-    pub const CLRIPNUM: u32 = 0x1ddc;
-    pub const SETIE: u32 = 0x1e00;
-    pub const SETIENUM: u32 = 0x1edc;
-    pub const CLRIE: u32 = 0x1f00;
-    pub const CLRIENUM: u32 = 0x1fdc;
-    pub const SETIPNUM_LE: u32 = 0x2000;
-    pub const GENMSI: u32 = 0x3000;
-    pub const TARGET: core::ops::RangeInclusive<u32> = 0x3004..=0x3ffc;
-    pub const IDC: u32 = 0x4000;
-    pub const IDC_SIZE: u32 = 32;
-}
-
-/// domaincfg: what reads as one, IE and DM (§4.5.1).
-const DOMAINCFG_FIXED: u32 = 0x80 << 24;
-const INTERRUPT_ENABLE: u32 = 1 << 8;
-const DELIVERY_MODE: u32 = 1 << 2;
-
-/// Hart Index of target and genmsi, Guest Index and EIID of target (§4.5.16).
-const HART_SHIFT: u32 = 18;
-const HART_MASK: u32 = 0x3fff << HART_SHIFT;
-const GUEST_SHIFT: u32 = 12;
-const GUEST_MASK: u32 = 0x3f << GUEST_SHIFT;
-const IDENTITY_MASK: u32 = 0x7ff;
-/// IPRIO of target in direct delivery mode: IPRIOLEN is 8.
-const PRIORITY_MASK: u32 = 0xff;
+/// The sourcecfg registers, and the target registers.
+const SOURCECFG: core::ops::RangeInclusive<u64> = offset::SOURCECFG..=offset::SOURCECFG_LAST;
+const TARGET: core::ops::RangeInclusive<u64> = offset::TARGET..=offset::TARGET_LAST;
 
 /// A source mode (§4.5.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,32 +29,32 @@ enum Mode {
 impl Mode {
     const fn encoding(self) -> u32 {
         match self {
-            Self::Inactive => 0,
-            Self::Delegated => DELEGATE,
-            Self::Detached => 1,
-            Self::Edge1 => 4,
-            Self::Edge0 => 5,
-            Self::Level1 => 6,
-            Self::Level0 => 7,
+            Self::Inactive => source_mode::INACTIVE,
+            Self::Delegated => SOURCECFG_D,
+            Self::Detached => source_mode::DETACHED,
+            Self::Edge1 => source_mode::EDGE1,
+            Self::Edge0 => source_mode::EDGE0,
+            Self::Level1 => source_mode::LEVEL1,
+            Self::Level0 => source_mode::LEVEL0,
         }
     }
 
     /// The mode of a value written to sourcecfg. The reserved modes count as Inactive; in a leaf
     /// domain a value with D = 1 sets the register to zero.
     const fn of(value: u32, has_child: bool) -> Self {
-        if value & DELEGATE != 0 {
+        if value & SOURCECFG_D != 0 {
             return if has_child {
                 Self::Delegated
             } else {
                 Self::Inactive
             };
         }
-        match value & 7 {
-            1 => Self::Detached,
-            4 => Self::Edge1,
-            5 => Self::Edge0,
-            6 => Self::Level1,
-            7 => Self::Level0,
+        match value & SOURCECFG_SM {
+            source_mode::DETACHED => Self::Detached,
+            source_mode::EDGE1 => Self::Edge1,
+            source_mode::EDGE0 => Self::Edge0,
+            source_mode::LEVEL1 => Self::Level1,
+            source_mode::LEVEL0 => Self::Level0,
             _ => Self::Inactive,
         }
     }
@@ -144,8 +120,8 @@ pub(super) struct Domain {
 }
 
 /// The source that a sourcecfg register at `offset` belongs to.
-pub(super) fn source_of_config(offset: u32) -> Option<u32> {
-    offset::SOURCECFG.contains(&offset).then_some(offset / 4)
+pub(super) fn source_of_config(offset: u64) -> Option<u32> {
+    SOURCECFG.contains(&offset).then_some((offset / 4) as u32)
 }
 
 impl Domain {
@@ -244,7 +220,7 @@ impl Domain {
     }
 
     /// A word with one bit for each of 32 sources from `array`'s word at `offset`.
-    fn bits(&self, offset: u32, array: u32, bit: impl Fn(usize, &Source) -> bool) -> u32 {
+    fn bits(&self, offset: u64, array: u64, bit: impl Fn(usize, &Source) -> bool) -> u32 {
         let first = ((offset - array) / 4 * 32) as usize;
         let sources = self.sources.iter().enumerate().skip(first).take(32);
         sources.fold(0, |bits, (number, source)| {
@@ -252,23 +228,23 @@ impl Domain {
         })
     }
 
-    fn for_each_bit(&mut self, offset: u32, array: u32, value: u32, act: impl Fn(&mut Self, u32)) {
-        let first = (offset - array) / 4 * 32;
+    fn for_each_bit(&mut self, offset: u64, array: u64, value: u32, act: impl Fn(&mut Self, u32)) {
+        let first = ((offset - array) / 4 * 32) as u32;
         for bit in (0..32).filter(|bit| value >> bit & 1 != 0) {
             act(self, first + bit);
         }
     }
 
-    pub(super) fn read(&mut self, offset: u32, lines: &[bool]) -> u32 {
+    pub(super) fn read(&mut self, offset: u64, lines: &[bool]) -> u32 {
         let words = |array| array..=array + 0x7c;
         let line = |number: usize| lines.get(number).copied().unwrap_or(false);
         match offset {
             offset::DOMAINCFG => {
-                let enabled = if self.enabled { INTERRUPT_ENABLE } else { 0 };
-                let messages = if self.messages { DELIVERY_MODE } else { 0 };
+                let enabled = if self.enabled { DOMAINCFG_IE } else { 0 };
+                let messages = if self.messages { DOMAINCFG_DM } else { 0 };
                 DOMAINCFG_FIXED | enabled | messages
             }
-            offset if offset::SOURCECFG.contains(&offset) => self
+            offset if SOURCECFG.contains(&offset) => self
                 .sources
                 .get(offset as usize / 4)
                 .map_or(0, |source| source.mode.encoding()),
@@ -284,7 +260,7 @@ impl Domain {
                 self.bits(offset, offset::SETIE, |_, source| source.enabled)
             }
             offset::GENMSI if self.messages => self.genmsi,
-            offset if offset::TARGET.contains(&offset) => {
+            offset if TARGET.contains(&offset) => {
                 let number = (offset - offset::GENMSI) as usize / 4;
                 self.sources.get(number).map_or(0, |source| source.target)
             }
@@ -293,13 +269,13 @@ impl Domain {
         }
     }
 
-    pub(super) fn write(&mut self, offset: u32, value: u32, lines: &[bool], has_child: bool) {
+    pub(super) fn write(&mut self, offset: u64, value: u32, lines: &[bool], has_child: bool) {
         let words = |array| array..=array + 0x7c;
         match offset {
             offset::DOMAINCFG => self.configure(value, lines),
-            offset if offset::SOURCECFG.contains(&offset) => {
+            offset if SOURCECFG.contains(&offset) => {
                 let line = lines.get(offset as usize / 4).copied().unwrap_or(false);
-                self.configure_source(offset / 4, Mode::of(value, has_child), line);
+                self.configure_source((offset / 4) as u32, Mode::of(value, has_child), line);
             }
             offset if words(offset::SETIP).contains(&offset) => {
                 self.for_each_bit(offset, offset::SETIP, value, |domain, number| {
@@ -324,12 +300,12 @@ impl Domain {
             offset::SETIENUM => self.set_enabled(value, true),
             offset::CLRIENUM => self.set_enabled(value, false),
             offset::GENMSI if self.messages => {
-                self.genmsi = value & (HART_MASK | IDENTITY_MASK);
-                self.extempore = Some((self.genmsi >> HART_SHIFT, self.genmsi & IDENTITY_MASK));
+                self.genmsi = value & (HART_INDEX | EIID);
+                self.extempore = Some((self.genmsi >> HART_INDEX_SHIFT, self.genmsi & EIID));
             }
-            offset if offset::TARGET.contains(&offset) => {
+            offset if TARGET.contains(&offset) => {
                 let target = self.legal_target(value);
-                if let Some(source) = self.active((offset - offset::GENMSI) / 4) {
+                if let Some(source) = self.active(((offset - offset::GENMSI) / 4) as u32) {
                     source.target = target;
                 }
             }
@@ -339,8 +315,8 @@ impl Domain {
     }
 
     fn configure(&mut self, value: u32, lines: &[bool]) {
-        self.enabled = value & INTERRUPT_ENABLE != 0;
-        let messages = !self.direct_supported || value & DELIVERY_MODE != 0;
+        self.enabled = value & DOMAINCFG_IE != 0;
+        let messages = !self.direct_supported || value & DOMAINCFG_DM != 0;
         if messages == self.messages {
             return;
         }
@@ -388,16 +364,16 @@ impl Domain {
     /// Legal value of a target register for a value written.
     fn legal_target(&self, value: u32) -> u32 {
         if self.messages {
-            let guest = (value & GUEST_MASK) >> GUEST_SHIFT;
+            let guest = (value & GUEST_INDEX) >> GUEST_INDEX_SHIFT;
             // Guest Index is WLRL, 0 to GEILEN, and read-only zero at machine level.
             let guest = if guest <= u32::from(self.guest_files) {
                 guest
             } else {
                 0
             };
-            (value & (HART_MASK | IDENTITY_MASK)) | guest << GUEST_SHIFT
+            (value & (HART_INDEX | EIID)) | guest << GUEST_INDEX_SHIFT
         } else {
-            (value & HART_MASK) | (value & PRIORITY_MASK).max(1)
+            (value & HART_INDEX) | (value & IPRIO).max(1)
         }
     }
 
@@ -414,8 +390,8 @@ impl Domain {
             {
                 source.pending = false;
                 let target = source.target;
-                let guest = (target & GUEST_MASK) >> GUEST_SHIFT;
-                send(target >> HART_SHIFT, guest, target & IDENTITY_MASK);
+                let guest = (target & GUEST_INDEX) >> GUEST_INDEX_SHIFT;
+                send(target >> HART_INDEX_SHIFT, guest, target & EIID);
             }
         }
         // After the others, as messages sent before must arrive before; and whatever IE says.
@@ -443,9 +419,9 @@ impl Domain {
         let best = (0_u32..)
             .zip(&self.sources)
             .filter(|(_, source)| {
-                source.pending && source.enabled && source.target >> HART_SHIFT == hart
+                source.pending && source.enabled && source.target >> HART_INDEX_SHIFT == hart
             })
-            .map(|(number, source)| (source.target & PRIORITY_MASK, number))
+            .map(|(number, source)| (source.target & IPRIO, number))
             .min();
         match best {
             Some((priority, number))
@@ -457,17 +433,17 @@ impl Domain {
         }
     }
 
-    fn read_delivery(&mut self, offset: u32) -> u32 {
-        let hart = offset / offset::IDC_SIZE;
+    fn read_delivery(&mut self, offset: u64) -> u32 {
+        let hart = (offset / IDC_BYTES) as u32;
         let Some(&delivery) = self.deliveries.get(hart as usize) else {
             return 0;
         };
-        match offset % offset::IDC_SIZE {
-            0x00 => u32::from(delivery.enabled),
-            0x04 => u32::from(delivery.force),
-            0x08 => delivery.threshold,
-            0x18 => self.top(hart, &delivery),
-            0x1c => {
+        match offset % IDC_BYTES {
+            delivery::IDELIVERY => u32::from(delivery.enabled),
+            delivery::IFORCE => u32::from(delivery.force),
+            delivery::ITHRESHOLD => delivery.threshold,
+            delivery::TOPI => self.top(hart, &delivery),
+            delivery::CLAIMI => {
                 let top = self.top(hart, &delivery);
                 if top == 0 {
                     if let Some(delivery) = self.deliveries.get_mut(hart as usize) {
@@ -483,17 +459,14 @@ impl Domain {
         }
     }
 
-    fn write_delivery(&mut self, offset: u32, value: u32) {
-        let Some(delivery) = self
-            .deliveries
-            .get_mut((offset / offset::IDC_SIZE) as usize)
-        else {
+    fn write_delivery(&mut self, offset: u64, value: u32) {
+        let Some(delivery) = self.deliveries.get_mut((offset / IDC_BYTES) as usize) else {
             return;
         };
-        match offset % offset::IDC_SIZE {
-            0x00 => delivery.enabled = value & 1 != 0,
-            0x04 => delivery.force = value & 1 != 0,
-            0x08 => delivery.threshold = value & PRIORITY_MASK,
+        match offset % IDC_BYTES {
+            delivery::IDELIVERY => delivery.enabled = value & 1 != 0,
+            delivery::IFORCE => delivery.force = value & 1 != 0,
+            delivery::ITHRESHOLD => delivery.threshold = value & IPRIO,
             _ => {}
         }
     }

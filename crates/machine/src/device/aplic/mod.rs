@@ -8,14 +8,12 @@ mod domain;
 #[cfg(test)]
 mod tests;
 
+use riscv::aplic::MAX_SOURCE;
 use serde::{Deserialize, Serialize};
 
 use super::{AccessFault, Effects, HartId, Imsic, InterruptFile, Msi};
 use address::AddressConfig;
 use domain::Domain;
-
-/// Bit D of sourcecfg: the source is delegated to a child domain (§4.5.2).
-const DELEGATE: u32 = 1 << 10;
 
 /// One of the two interrupt domains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +39,7 @@ impl Aplic {
     /// domains support direct delivery as well as messages; otherwise messages alone.
     #[must_use]
     pub fn new(harts: u32, sources: u32, guest_files: u8, direct: bool) -> Self {
-        let sources = sources.min(1023);
+        let sources = sources.min(MAX_SOURCE);
         Self {
             root: Domain::new(DomainLevel::Machine, harts, sources, 0, direct),
             child: Domain::new(DomainLevel::Supervisor, harts, sources, guest_files, direct),
@@ -161,9 +159,9 @@ impl Aplic {
     }
 }
 
-fn word_offset(offset: u64, size: u8) -> Result<u32, AccessFault> {
+fn word_offset(offset: u64, size: u8) -> Result<u64, AccessFault> {
     if size != 4 || !offset.is_multiple_of(4) {
         return Err(AccessFault);
     }
-    u32::try_from(offset).map_err(|_| AccessFault)
+    Ok(offset)
 }

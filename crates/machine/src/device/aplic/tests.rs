@@ -1,30 +1,16 @@
 //! The APLIC by the text of chapter 4 of the AIA specification.
 
+use riscv::aplic::register::{
+    CLRIE, CLRIENUM, CLRIPNUM, GENMSI, IN_CLRIP, SETIE, SETIENUM, SETIP, SETIPNUM, SETIPNUM_LE,
+};
+use riscv::aplic::source_mode::{DETACHED, EDGE0, EDGE1, LEVEL0, LEVEL1};
+use riscv::aplic::{DOMAINCFG_DM as DM, DOMAINCFG_IE as IE, SOURCECFG_D as DELEGATE};
+
 use super::*;
 use crate::base::IrqLevels;
 
 const SOURCE: u32 = 5;
 const LEVELS: [DomainLevel; 2] = [DomainLevel::Machine, DomainLevel::Supervisor];
-
-const DETACHED: u32 = 1;
-const EDGE1: u32 = 4;
-const EDGE0: u32 = 5;
-const LEVEL1: u32 = 6;
-const LEVEL0: u32 = 7;
-
-const IE: u32 = 1 << 8;
-const DM: u32 = 1 << 2;
-
-const SETIP: u64 = 0x1c00;
-const SETIPNUM: u64 = 0x1cdc;
-const IN_CLRIP: u64 = 0x1d00;
-const CLRIPNUM: u64 = 0x1ddc;
-const SETIE: u64 = 0x1e00;
-const SETIENUM: u64 = 0x1edc;
-const CLRIE: u64 = 0x1f00;
-const CLRIENUM: u64 = 0x1fdc;
-const SETIPNUM_LE: u64 = 0x2000;
-const GENMSI: u64 = 0x3000;
 
 /// Two harts, 96 sources, seven guest files.
 struct Bench {

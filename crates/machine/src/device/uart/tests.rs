@@ -70,7 +70,7 @@ impl Bench {
 fn instant_characters_leave_the_transmitter_empty() {
     let mut bench = Bench::new(b"");
     for &byte in b"hi" {
-        let empty = HOLDING_EMPTY | TRANSMITTER_EMPTY;
+        let empty = LINE_HOLDING_EMPTY | LINE_TRANSMITTER_EMPTY;
         assert_eq!(bench.read(5) & empty, empty);
         bench.write(0, byte);
     }
@@ -83,13 +83,19 @@ fn characters_take_their_configured_time() {
     let mut bench = Bench::new(b"");
     bench.uart.set_character_time(Cycles(100));
     bench.write(2, FIFO_ENABLE);
-    bench.write(1, ENABLE_TRANSMIT);
-    assert_eq!(bench.read(2), IDENTITY_TRANSMIT | IDENTITY_FIFOS);
+    bench.write(1, ENABLE_TRANSMITTER_EMPTY);
+    assert_eq!(
+        bench.read(2),
+        IDENTITY_TRANSMITTER_EMPTY | IDENTITY_FIFOS_ENABLED
+    );
     // One on the line, sixteen in the FIFO, and one more that is lost.
     for byte in 0..18 {
         bench.write(0, byte);
     }
-    assert_eq!(bench.read(5) & (HOLDING_EMPTY | TRANSMITTER_EMPTY), 0);
+    assert_eq!(
+        bench.read(5) & (LINE_HOLDING_EMPTY | LINE_TRANSMITTER_EMPTY),
+        0
+    );
     assert!(!bench.line());
     // All of this was at 200.
     assert_eq!(
@@ -105,10 +111,13 @@ fn characters_take_their_configured_time() {
     assert!(bench.line(), "the FIFO is empty");
     let status = bench.at(200 + 16 * 100, |uart, context| uart.read(5, 1, context));
     let status = status.expect("a byte") as u8;
-    assert_eq!(status & (HOLDING_EMPTY | TRANSMITTER_EMPTY), HOLDING_EMPTY);
+    assert_eq!(
+        status & (LINE_HOLDING_EMPTY | LINE_TRANSMITTER_EMPTY),
+        LINE_HOLDING_EMPTY
+    );
     let status = bench.at(200 + 17 * 100, |uart, context| uart.read(5, 1, context));
     let status = status.expect("a byte") as u8;
-    assert_eq!(status & TRANSMITTER_EMPTY, TRANSMITTER_EMPTY);
+    assert_eq!(status & LINE_TRANSMITTER_EMPTY, LINE_TRANSMITTER_EMPTY);
     let all: Vec<u8> = (0..17).collect();
     assert_eq!(*bench.heard.lock().expect("one thread"), all);
 }
@@ -119,9 +128,9 @@ fn characters_take_their_configured_time() {
 fn identification_clears_the_transmitter_interrupt() {
     let mut bench = Bench::new(b"");
     assert_eq!(bench.read(2), IDENTITY_NONE);
-    bench.write(1, ENABLE_TRANSMIT);
+    bench.write(1, ENABLE_TRANSMITTER_EMPTY);
     assert!(bench.line());
-    assert_eq!(bench.read(2), IDENTITY_TRANSMIT);
+    assert_eq!(bench.read(2), IDENTITY_TRANSMITTER_EMPTY);
     assert_eq!((bench.read(2), bench.line()), (IDENTITY_NONE, false));
     bench.write(0, b'x');
     assert!(bench.line());
@@ -132,22 +141,22 @@ fn identification_clears_the_transmitter_interrupt() {
 fn received_characters_interrupt() {
     let mut bench = Bench::new(b"abcde");
     bench.write(2, FIFO_ENABLE | 1 << 6);
-    bench.write(1, ENABLE_RECEIVE);
+    bench.write(1, ENABLE_RECEIVED);
     assert_eq!(bench.uart.next_event(), Some(Cycles(0)));
     bench.at(50, |uart, context| uart.tick(context));
     assert!(!bench.line(), "nothing before its time");
     bench.at(2_000_000, |uart, context| uart.tick(context));
-    assert_eq!(bench.read(2), IDENTITY_RECEIVE | IDENTITY_FIFOS);
+    assert_eq!(bench.read(2), IDENTITY_RECEIVED | IDENTITY_FIFOS_ENABLED);
     assert_eq!((bench.read(0), bench.read(0)), (b'a', b'b'));
     assert_eq!(
         bench.read(2),
-        IDENTITY_TIMEOUT | IDENTITY_FIFOS,
+        IDENTITY_TIME_OUT | IDENTITY_FIFOS_ENABLED,
         "three are below four"
     );
     assert_eq!([bench.read(0), bench.read(0)], *b"cd");
-    assert_eq!(bench.read(5) & DATA_READY, DATA_READY);
+    assert_eq!(bench.read(5) & LINE_DATA_READY, LINE_DATA_READY);
     assert_eq!(bench.read(0), b'e');
-    assert_eq!((bench.read(5) & DATA_READY, bench.line()), (0, false));
+    assert_eq!((bench.read(5) & LINE_DATA_READY, bench.line()), (0, false));
 }
 
 /// The FIFO holds sixteen characters; the others wait on the line and none is lost.
@@ -158,11 +167,11 @@ fn the_line_waits_for_room() {
     bench.write(2, FIFO_ENABLE);
     bench.at(2_000_000, |uart, context| uart.tick(context));
     let mut got = Vec::new();
-    while bench.read(5) & DATA_READY != 0 {
+    while bench.read(5) & LINE_DATA_READY != 0 {
         got.push(bench.read(0));
     }
     assert_eq!(got, long);
-    assert_eq!(bench.read(5) & OVERRUN, 0);
+    assert_eq!(bench.read(5) & LINE_OVERRUN, 0);
 }
 
 /// 8.7: the loopback that drivers find the chip by.
@@ -177,7 +186,7 @@ fn loopback_connects_outputs_to_inputs() {
         (8, 0x80),
         (15, 0xf0),
     ] {
-        bench.write(4, LOOPBACK | control);
+        bench.write(4, MODEM_LOOP | control);
         assert_eq!(bench.read(6), status, "modem control {control:#x}");
     }
     bench.write(0, 0x5a);
@@ -185,7 +194,11 @@ fn loopback_connects_outputs_to_inputs() {
     assert!(bench.heard.lock().expect("one thread").is_empty());
     bench.write(0, 1);
     bench.write(0, 2);
-    assert_eq!(bench.read(5) & OVERRUN, OVERRUN, "no FIFO, no room");
+    assert_eq!(
+        bench.read(5) & LINE_OVERRUN,
+        LINE_OVERRUN,
+        "no FIFO, no room"
+    );
 }
 
 /// 8.1, 8.2: the divisor latch hides behind two registers; the others keep what they hold.
@@ -202,5 +215,5 @@ fn registers_hold_what_was_written() {
         [0x34, 0x12, 0x83]
     );
     bench.write(3, 3);
-    assert_eq!([bench.read(1), bench.read(7)], [ENABLE_MASK, 0xa5]);
+    assert_eq!([bench.read(1), bench.read(7)], [ENABLE_ALL, 0xa5]);
 }

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use riscv::virtio::BLOCK_DEVICE;
+use riscv::virtio::block::feature::{BLOCK_SIZE, DISCARD, FLUSH, READ_ONLY, SEG_MAX, WRITE_ZEROES};
+use riscv::virtio::block::status::{ERROR, OK, UNSUPPORTED};
+use riscv::virtio::block::{HEADER_BYTES, IDENTITY_BYTES, RANGE_BYTES, UNMAP, request};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, MemoryDisk, SECTOR};
@@ -11,37 +15,8 @@ use super::queue::{Broken, Chain};
 use super::service::{Fate, Faults, Service, Station, Statistics};
 use crate::device::{Context, Cycles};
 
-/// Feature bits (§5.2.3).
-const SEG_MAX: u64 = 1 << 2;
-const READ_ONLY: u64 = 1 << 5;
-const BLOCK_SIZE: u64 = 1 << 6;
-const FLUSH: u64 = 1 << 9;
-const DISCARD: u64 = 1 << 13;
-const WRITE_ZEROES: u64 = 1 << 14;
-
-/// Request types (§5.2.6).
-mod request {
-    pub const READ: u32 = 0;
-    pub const WRITE: u32 = 1;
-    pub const FLUSH: u32 = 4;
-    pub const GET_ID: u32 = 8;
-    pub const DISCARD: u32 = 11;
-    pub const WRITE_ZEROES: u32 = 13;
-}
-
-/// Request status (§5.2.6).
-const OK: u8 = 0;
-const IO_ERROR: u8 = 1;
-const UNSUPPORTED: u8 = 2;
-
-/// The request header: type, reserved, sector.
-const HEADER: usize = 16;
-/// The identity string of VIRTIO_BLK_T_GET_ID.
-const IDENTITY: usize = 20;
-/// A segment of a discard or write-zeroes request: sector, number of sectors, flags.
-const RANGE: usize = 16;
-/// The one flag of a segment, for write-zeroes requests alone (§5.2.6).
-const UNMAP: u32 = 1;
+/// Bytes of the request header: type, reserved, sector.
+const HEADER: usize = HEADER_BYTES as usize;
 
 const QUEUE_SIZE: u16 = 256;
 /// Most data buffers of a request that the driver is told to make.
@@ -144,7 +119,7 @@ impl Block {
         let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
         let data = match kind {
             request::READ => room,
-            request::GET_ID => room.min(IDENTITY as u64),
+            request::IDENTITY => room.min(IDENTITY_BYTES as u64),
             _ => chain.readable_length() - HEADER as u64,
         };
         let clock = io.context.clock;
@@ -168,12 +143,12 @@ impl Block {
     fn complete(&mut self, io: &mut Io<'_, '_>) -> Result<(), Broken> {
         while let Some(request) = self.station.end(io.context.now) {
             let (status, written) = if request.fate.fails {
-                (IO_ERROR, 0)
+                (ERROR, 0)
             } else {
                 match self.perform(&request, io.context) {
                     Ok(done) => done,
                     Err(Failure::Memory) => return Err(Broken),
-                    Err(Failure::Medium) => (IO_ERROR, 0),
+                    Err(Failure::Medium) => (ERROR, 0),
                 }
             };
             if status != OK {
@@ -204,12 +179,12 @@ impl Block {
                 self.disk.flush()?;
                 Ok((OK, 0))
             }
-            request::GET_ID => {
-                let mut identity = [0; IDENTITY];
+            request::IDENTITY => {
+                let mut identity = [0; IDENTITY_BYTES];
                 for (to, from) in identity.iter_mut().zip(self.identity.bytes()) {
                     *to = from;
                 }
-                let length = (request.data as usize).min(IDENTITY);
+                let length = (request.data as usize).min(IDENTITY_BYTES);
                 request
                     .chain
                     .write(0, &identity[..length], context.memory)?;
@@ -229,7 +204,7 @@ impl Block {
         let whole = request.data.is_multiple_of(SECTOR) && request.data <= MAX_DATA;
         let start = self.extent(request.sector, request.data).filter(|_| whole);
         let Some(start) = start.filter(|_| reads || !self.read_only) else {
-            return Ok((IO_ERROR, 0));
+            return Ok((ERROR, 0));
         };
         let cut = reads && request.fate.short;
         let length = if cut { request.data / 2 } else { request.data };
@@ -249,10 +224,7 @@ impl Block {
             }
             done += piece as u64;
         }
-        Ok((
-            if cut { IO_ERROR } else { OK },
-            if reads { length } else { 0 },
-        ))
+        Ok((if cut { ERROR } else { OK }, if reads { length } else { 0 }))
     }
 
     /// Discards or zeroes one range: both leave zeros. A request with a flag that is unknown, or not for its type, leaves the
@@ -262,9 +234,9 @@ impl Block {
         request: &Request,
         context: &mut Context<'_>,
     ) -> Result<(u8, u64), Failure> {
-        let mut range = [0; RANGE];
-        if request.data != RANGE as u64 {
-            return Ok((IO_ERROR, 0));
+        let mut range = [0; RANGE_BYTES];
+        if request.data != RANGE_BYTES as u64 {
+            return Ok((ERROR, 0));
         }
         request
             .chain
@@ -283,7 +255,7 @@ impl Block {
             .extent(sector, length)
             .filter(|_| length <= MAX_DATA && !self.read_only);
         let Some(start) = start else {
-            return Ok((IO_ERROR, 0));
+            return Ok((ERROR, 0));
         };
         let zeros = vec![0; PIECE];
         let mut done = 0;
@@ -359,7 +331,7 @@ impl From<io::Error> for Failure {
 
 impl Model for Block {
     fn device_id(&self) -> u32 {
-        2
+        BLOCK_DEVICE
     }
 
     fn features(&self) -> u64 {

@@ -2,6 +2,11 @@
 
 use std::collections::VecDeque;
 
+use riscv::virtio::CONSOLE_DEVICE;
+use riscv::virtio::console::feature::{EMERGENCY_WRITE, MULTIPORT};
+use riscv::virtio::console::{
+    CONTROL_BYTES, CONTROL_RECEIVE_QUEUE, CONTROL_TRANSMIT_QUEUE, EMERGENCY_WRITE_OFFSET, event,
+};
 use serde::{Deserialize, Serialize};
 
 use super::model::{Io, Model};
@@ -10,29 +15,7 @@ use super::service::{Interrupt, Statistics};
 use crate::device::Marker;
 use crate::device::{Clock, Console, Cycles, HostConsole};
 
-/// Feature bits (§5.3.3).
-const MULTIPORT: u64 = 1 << 1;
-const EMERGENCY_WRITE: u64 = 1 << 2;
-
-/// Control messages (§5.3.6.2).
-mod event {
-    pub const DEVICE_READY: u16 = 0;
-    pub const DEVICE_ADD: u16 = 1;
-    pub const PORT_READY: u16 = 3;
-    pub const CONSOLE_PORT: u16 = 4;
-    pub const PORT_OPEN: u16 = 6;
-    pub const PORT_NAME: u16 = 7;
-}
-
-/// Bytes of a control message, without a name.
-const MESSAGE: usize = 8;
-/// Offset of emerg_wr in the configuration space.
-const EMERGENCY_OFFSET: u64 = 8;
-
 const QUEUE_SIZE: u16 = 64;
-/// Queues 2 and 3 are for control; those of port 0 come before, the others' after.
-const CONTROL_IN: u16 = 2;
-const CONTROL_OUT: u16 = 3;
 /// Messages that wait for buffers: more than a driver that follows the rules can cause.
 const BACKLOG: usize = 256;
 /// Most bytes taken from one buffer of output.
@@ -120,8 +103,8 @@ impl Ports {
     }
 
     fn control(&mut self, chain: &Chain, io: &mut Io<'_, '_>) -> Result<(), Broken> {
-        let mut message = [0; MESSAGE];
-        if chain.read(0, &mut message, io.context.memory)? != MESSAGE {
+        let mut message = [0; CONTROL_BYTES];
+        if chain.read(0, &mut message, io.context.memory)? != CONTROL_BYTES {
             return Err(Broken);
         }
         let [p0, p1, p2, p3, e0, e1, v0, v1] = message;
@@ -179,11 +162,16 @@ impl Ports {
     /// Hands waiting messages and waiting input to the driver.
     fn hand_over(&mut self, io: &mut Io<'_, '_>) -> Result<(), Broken> {
         while let Some(message) = self.messages.front() {
-            let Some(chain) = io.pop(CONTROL_IN)? else {
+            let Some(chain) = io.pop(CONTROL_RECEIVE_QUEUE)? else {
                 break;
             };
             let written = chain.write(0, message, io.context.memory)?;
-            io.push(CONTROL_IN, &chain, written as u64, Interrupt::Prompt)?;
+            io.push(
+                CONTROL_RECEIVE_QUEUE,
+                &chain,
+                written as u64,
+                Interrupt::Prompt,
+            )?;
             self.messages.pop_front();
         }
         let multiport = io.features & MULTIPORT != 0;
@@ -229,7 +217,7 @@ impl Ports {
 
 impl Model for Ports {
     fn device_id(&self) -> u32 {
-        3
+        CONSOLE_DEVICE
     }
 
     fn features(&self) -> u64 {
@@ -248,7 +236,7 @@ impl Model for Ports {
     }
 
     fn configure(&mut self, offset: u64, _size: u8, value: u64) {
-        if offset == EMERGENCY_OFFSET
+        if offset == EMERGENCY_WRITE_OFFSET
             && let Some(port) = self.ports.first_mut()
         {
             port.console.0.put(value as u8);
@@ -268,7 +256,7 @@ impl Model for Ports {
         if queue % 2 == 1 {
             for _ in 0..io.budget(queue) {
                 let Some(chain) = io.pop(queue)? else { break };
-                if queue == CONTROL_OUT {
+                if queue == CONTROL_TRANSMIT_QUEUE {
                     self.control(&chain, io)?;
                 } else {
                     let port = (0..self.ports.len()).find(|&port| receive_queue(port) + 1 == queue);

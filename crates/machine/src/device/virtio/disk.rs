@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// A sector of virtio-blk, in bytes (virtio 1.2, §5.2.2).
-pub const SECTOR: u64 = 512;
+pub const SECTOR: u64 = riscv::virtio::block::SECTOR_BYTES;
 
 /// A medium of whole sectors.
 pub trait Disk: fmt::Debug + Send {

@@ -48,7 +48,7 @@ impl Entropy {
 
 impl Model for Entropy {
     fn device_id(&self) -> u32 {
-        4
+        riscv::virtio::ENTROPY_DEVICE
     }
 
     fn features(&self) -> u64 {

@@ -6,14 +6,7 @@ use super::queue::{Broken, Chain, Queue};
 use super::service::{Interrupt, Statistics};
 use crate::device::{Context, Cycles};
 
-/// `VIRTIO_F_VERSION_1` (virtio 1.2, §6): not a legacy device.
-pub const VERSION_1: u64 = 1 << 32;
-/// `VIRTIO_F_INDIRECT_DESC`.
-pub const INDIRECT_DESCRIPTORS: u64 = 1 << 28;
-/// `VIRTIO_F_EVENT_IDX`.
-pub const EVENT_INDEX: u64 = 1 << 29;
-/// `VIRTIO_F_ACCESS_PLATFORM`: the driver uses the platform's DMA addresses.
-pub const ACCESS_PLATFORM: u64 = 1 << 33;
+pub use riscv::virtio::feature::{ACCESS_PLATFORM, EVENT_INDEX, INDIRECT_DESCRIPTORS, VERSION_1};
 
 /// Context of one call of a model.
 #[allow(missing_debug_implementations)]

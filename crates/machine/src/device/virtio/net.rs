@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use riscv::virtio::NETWORK_DEVICE;
+use riscv::virtio::network::feature::{MAC, STATUS};
+use riscv::virtio::network::{HEADER_BYTES, LINK_UP, RECEIVE_QUEUE, TRANSMIT_QUEUE};
 use serde::{Deserialize, Serialize};
 
 use super::model::{Io, Model};
@@ -10,18 +13,8 @@ use super::service::{Fate, Faults, Service, Station, Statistics};
 use crate::base::Cycles;
 use crate::device::network::{MacAddress, PortId};
 
-/// Feature bits (§5.1.3).
-const MAC: u64 = 1 << 5;
-const STATUS: u64 = 1 << 16;
-/// Bit 0 of status: the link is up (§5.1.4).
-const LINK_UP: u16 = 1;
-
 const QUEUE_SIZE: u16 = 256;
-const RECEIVE: u16 = 0;
-const TRANSMIT: u16 = 1;
 
-/// `virtio_net_hdr` with num_buffers (§5.1.6).
-const HEADER: usize = 12;
 /// Where num_buffers is.
 const BUFFERS: usize = 10;
 /// The longest frame, without its check sequence: 1500 bytes, addresses, type and a VLAN tag.
@@ -75,8 +68,10 @@ impl Net {
 
     fn hand_over(&mut self, io: &mut Io<'_, '_>) -> Result<(), Broken> {
         while let Some(frame) = self.waiting.front() {
-            let Some(chain) = io.pop(RECEIVE)? else { break };
-            let mut packet = vec![0; HEADER];
+            let Some(chain) = io.pop(RECEIVE_QUEUE)? else {
+                break;
+            };
+            let mut packet = vec![0; HEADER_BYTES];
             packet[BUFFERS] = 1;
             packet.extend_from_slice(frame);
             // A buffer that is too small for the frame gets nothing: the frame is lost.
@@ -88,23 +83,28 @@ impl Net {
             }
             self.waiting.pop_front();
             let written = if fits { packet.len() as u64 } else { 0 };
-            io.push(RECEIVE, &chain, written, super::service::Interrupt::Prompt)?;
+            io.push(
+                RECEIVE_QUEUE,
+                &chain,
+                written,
+                super::service::Interrupt::Prompt,
+            )?;
         }
         Ok(())
     }
 
     fn complete(&mut self, io: &mut Io<'_, '_>) -> Result<(), Broken> {
         while let Some((chain, fate)) = self.station.end(io.context.now) {
-            let length = chain.readable_length().saturating_sub(HEADER as u64);
+            let length = chain.readable_length().saturating_sub(HEADER_BYTES as u64);
             if (1..=LONGEST_FRAME).contains(&length) && !fate.fails {
                 let length = if fate.short { length / 2 } else { length };
                 let mut frame = vec![0; length as usize];
-                chain.read(HEADER as u64, &mut frame, io.context.memory)?;
+                chain.read(HEADER_BYTES as u64, &mut frame, io.context.memory)?;
                 io.context.effects.frames.push((self.port, frame));
             } else {
                 self.station.count_error();
             }
-            io.push(TRANSMIT, &chain, 0, fate.interrupt)?;
+            io.push(TRANSMIT_QUEUE, &chain, 0, fate.interrupt)?;
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Net {
 
 impl Model for Net {
     fn device_id(&self) -> u32 {
-        1
+        NETWORK_DEVICE
     }
 
     fn features(&self) -> u64 {
@@ -135,7 +135,7 @@ impl Model for Net {
     }
 
     fn notify(&mut self, queue: u16, io: &mut Io<'_, '_>) -> Result<(), Broken> {
-        if queue == TRANSMIT {
+        if queue == TRANSMIT_QUEUE {
             for _ in 0..io.budget(queue) {
                 let Some(chain) = io.pop(queue)? else { break };
                 let clock = io.context.clock;

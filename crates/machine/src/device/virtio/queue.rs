@@ -4,24 +4,12 @@
 //! outside RAM or goes round in circles is a [`Broken`] queue, and work is bounded by the queue's
 //! size and by [`MAX_DESCRIPTORS`].
 
+use riscv::virtio::queue::{
+    DESCRIPTOR_BYTES, INDIRECT, NEXT, NO_INTERRUPT, RING_HEADER_BYTES, USED_ENTRY_BYTES, WRITE,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{AccessFault, Memory};
-
-/// Descriptor flags (§2.7.5).
-const NEXT: u16 = 1;
-const WRITE: u16 = 2;
-const INDIRECT: u16 = 4;
-
-/// Bytes of a descriptor and of an element of the used ring.
-const DESCRIPTOR_SIZE: u64 = 16;
-const USED_SIZE: u64 = 8;
-
-/// Bytes before the ring in the driver and in the device area: flags and index.
-const RING_HEADER: u64 = 4;
-
-/// The driver wants no interrupt (§2.7.6, flags), unless event indices are negotiated.
-const NO_INTERRUPT: u16 = 1;
 
 /// Most descriptors in one chain, those of an indirect table included.
 const MAX_DESCRIPTORS: usize = 1024;
@@ -202,9 +190,13 @@ impl Queue {
     pub fn make_ready(&mut self, event_index: bool, memory: &dyn Memory) -> Result<(), Broken> {
         let size = u64::from(self.size);
         let areas = [
-            (self.descriptor_area, DESCRIPTOR_SIZE * size, 16),
-            (self.driver_area, RING_HEADER + 2 * size + 2, 2),
-            (self.device_area, RING_HEADER + USED_SIZE * size + 2, 4),
+            (self.descriptor_area, DESCRIPTOR_BYTES * size, 16),
+            (self.driver_area, RING_HEADER_BYTES + 2 * size + 2, 2),
+            (
+                self.device_area,
+                RING_HEADER_BYTES + USED_ENTRY_BYTES * size + 2,
+                4,
+            ),
         ];
         let sound = self.size.is_power_of_two()
             && self.size <= self.largest
@@ -237,7 +229,8 @@ impl Queue {
         if waiting == 0 {
             if self.event_index {
                 // avail_event: notify at the next chain (§2.7.10).
-                let at = self.device_area + RING_HEADER + USED_SIZE * u64::from(self.size);
+                let at =
+                    self.device_area + RING_HEADER_BYTES + USED_ENTRY_BYTES * u64::from(self.size);
                 memory.store(at, &self.next_available.to_le_bytes())?;
             }
             return Ok(None);
@@ -246,7 +239,7 @@ impl Queue {
             return Err(Broken);
         }
         let slot = u64::from(self.next_available % self.size);
-        let head = load_u16(memory, self.driver_area + RING_HEADER + 2 * slot)?;
+        let head = load_u16(memory, self.driver_area + RING_HEADER_BYTES + 2 * slot)?;
         let chain = self.chain(head, memory)?;
         self.next_available = self.next_available.wrapping_add(1);
         Ok(Some(chain))
@@ -271,14 +264,14 @@ impl Queue {
                 // §2.7.5.3.1: not within a table, and no next.
                 let Buffer { address, length } = descriptor.buffer;
                 let length = u64::from(length);
-                let valid = length.is_multiple_of(DESCRIPTOR_SIZE)
-                    && (DESCRIPTOR_SIZE..=DESCRIPTOR_SIZE * MAX_DESCRIPTORS as u64)
+                let valid = length.is_multiple_of(DESCRIPTOR_BYTES)
+                    && (DESCRIPTOR_BYTES..=DESCRIPTOR_BYTES * MAX_DESCRIPTORS as u64)
                         .contains(&length);
                 if indirect || descriptor.flags & NEXT != 0 || !valid {
                     return Err(Broken);
                 }
                 indirect = true;
-                entries = (length / DESCRIPTOR_SIZE) as u16;
+                entries = (length / DESCRIPTOR_BYTES) as u16;
                 (table, index, left) = (address, 0, usize::from(entries));
                 continue;
             }
@@ -320,13 +313,16 @@ impl Queue {
         let mut element = [0; 8];
         element[..4].copy_from_slice(&u32::from(chain.head).to_le_bytes());
         element[4..].copy_from_slice(&written.to_le_bytes());
-        memory.store(self.device_area + RING_HEADER + USED_SIZE * slot, &element)?;
+        memory.store(
+            self.device_area + RING_HEADER_BYTES + USED_ENTRY_BYTES * slot,
+            &element,
+        )?;
         let before = self.next_used;
         self.next_used = before.wrapping_add(1);
         memory.store(self.device_area + 2, &self.next_used.to_le_bytes())?;
         if self.event_index {
             // used_event (§2.7.7.2): an interrupt when the index passes it.
-            let at = self.driver_area + RING_HEADER + 2 * u64::from(self.size);
+            let at = self.driver_area + RING_HEADER_BYTES + 2 * u64::from(self.size);
             Ok(load_u16(memory, at)? == before)
         } else {
             Ok(load_u16(memory, self.driver_area)? & NO_INTERRUPT == 0)
@@ -342,9 +338,9 @@ fn load_u16(memory: &mut dyn Memory, address: u64) -> Result<u16, Broken> {
 
 fn load_descriptor(memory: &mut dyn Memory, table: u64, index: u16) -> Result<Descriptor, Broken> {
     let address = table
-        .checked_add(DESCRIPTOR_SIZE * u64::from(index))
+        .checked_add(DESCRIPTOR_BYTES * u64::from(index))
         .ok_or(Broken)?;
-    let mut bytes = [0; DESCRIPTOR_SIZE as usize];
+    let mut bytes = [0; DESCRIPTOR_BYTES as usize];
     memory.load(address, &mut bytes)?;
     let [
         a0,

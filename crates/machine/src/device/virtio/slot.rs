@@ -1,5 +1,7 @@
 //! The memory-mapped transport: one slot, with a device in it or empty.
 
+use riscv::virtio::mmio::{CONFIGURATION_CHANGE, MAGIC, USED_BUFFER, VERSION, register};
+use riscv::virtio::status::{ACKNOWLEDGE, DRIVER, DRIVER_OK, FAILED, FEATURES_OK, NEEDS_RESET};
 use serde::{Deserialize, Serialize};
 
 use super::VirtioDevice;
@@ -7,54 +9,11 @@ use super::model::{ACCESS_PLATFORM, EVENT_INDEX, INDIRECT_DESCRIPTORS, Io, Model
 use super::queue::{Broken, Queue};
 use crate::device::{AccessFault, Context, Cycles, Device};
 
-/// Register offsets (§4.2.2).
-mod register {
-    pub const MAGIC: u64 = 0x000;
-    pub const VERSION: u64 = 0x004;
-    pub const DEVICE_ID: u64 = 0x008;
-    pub const VENDOR_ID: u64 = 0x00c;
-    pub const DEVICE_FEATURES: u64 = 0x010;
-    pub const DEVICE_FEATURES_SELECT: u64 = 0x014;
-    pub const DRIVER_FEATURES: u64 = 0x020;
-    pub const DRIVER_FEATURES_SELECT: u64 = 0x024;
-    pub const QUEUE_SELECT: u64 = 0x030;
-    pub const QUEUE_NUM_MAX: u64 = 0x034;
-    pub const QUEUE_NUM: u64 = 0x038;
-    pub const QUEUE_READY: u64 = 0x044;
-    pub const QUEUE_NOTIFY: u64 = 0x050;
-    pub const INTERRUPT_STATUS: u64 = 0x060;
-    pub const INTERRUPT_ACKNOWLEDGE: u64 = 0x064;
-    pub const STATUS: u64 = 0x070;
-    pub const QUEUE_DESCRIPTORS: u64 = 0x080;
-    pub const QUEUE_DESCRIPTORS_HIGH: u64 = 0x084;
-    pub const QUEUE_DRIVER: u64 = 0x090;
-    pub const QUEUE_DRIVER_HIGH: u64 = 0x094;
-    pub const QUEUE_DEVICE: u64 = 0x0a0;
-    pub const QUEUE_DEVICE_HIGH: u64 = 0x0a4;
-    pub const SHARED_MEMORY: core::ops::RangeInclusive<u64> = 0x0b0..=0x0bc;
-    pub const CONFIG_GENERATION: u64 = 0x0fc;
-    pub const CONFIG: u64 = 0x100;
-}
-
-/// "virt", little-endian.
-const MAGIC: u32 = 0x7472_6976;
-const VERSION: u32 = 2;
 /// "PRTT", little-endian: any value identifies a vendor.
 const VENDOR: u32 = 0x5454_5250;
 
-/// Device status bits (§2.1).
-const ACKNOWLEDGE: u32 = 1;
-const DRIVER: u32 = 2;
-const DRIVER_OK: u32 = 4;
-const FEATURES_OK: u32 = 8;
-const NEEDS_RESET: u32 = 0x40;
-const FAILED: u32 = 0x80;
 /// The bits that a driver writes; the others are the device's or reserved.
 const DRIVER_STATUS: u32 = ACKNOWLEDGE | DRIVER | DRIVER_OK | FEATURES_OK | FAILED;
-
-/// InterruptStatus bits (§4.2.2).
-const USED_BUFFER: u32 = 1;
-const CONFIG_CHANGE: u32 = 2;
 
 /// A slot of the board.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -133,7 +92,7 @@ impl Slot {
     fn fail(&mut self) {
         self.status |= NEEDS_RESET;
         if self.status & DRIVER_OK != 0 {
-            self.interrupt_status |= CONFIG_CHANGE;
+            self.interrupt_status |= CONFIGURATION_CHANGE;
         }
     }
 
@@ -251,14 +210,14 @@ impl Slot {
                 .map_or(0, |device| device.model().device_id()),
             register::VENDOR_ID => VENDOR,
             register::DEVICE_FEATURES => half(features, self.device_features_select),
-            register::QUEUE_NUM_MAX => self.selected().map_or(0, |queue| queue.largest().into()),
+            register::QUEUE_SIZE_MAX => self.selected().map_or(0, |queue| queue.largest().into()),
             register::QUEUE_READY => self.selected().map_or(0, |queue| queue.is_ready().into()),
             register::INTERRUPT_STATUS => self.interrupt_status,
             register::STATUS => self.status,
             // No shared memory region exists: length and base of all ones (§4.2.2).
             offset if register::SHARED_MEMORY.contains(&offset) => u32::MAX,
             // The configuration never changes.
-            register::CONFIG_GENERATION => 0,
+            register::CONFIGURATION_GENERATION => 0,
             _ => 0,
         }
     }
@@ -277,7 +236,7 @@ impl Slot {
                 }
             }
             register::QUEUE_SELECT => self.queue_select = value,
-            register::QUEUE_NUM => {
+            register::QUEUE_SIZE => {
                 if let Some(queue) = self.selected() {
                     queue.set_size(value);
                 }
@@ -342,8 +301,8 @@ impl Device for Slot {
         size: u8,
         _context: &mut Context<'_>,
     ) -> Result<u64, AccessFault> {
-        if offset >= register::CONFIG {
-            return Ok(self.read_config(offset - register::CONFIG, size));
+        if offset >= register::CONFIGURATION {
+            return Ok(self.read_config(offset - register::CONFIGURATION, size));
         }
         if size != 4 || !offset.is_multiple_of(4) {
             return Err(AccessFault);
@@ -358,11 +317,11 @@ impl Device for Slot {
         value: u64,
         context: &mut Context<'_>,
     ) -> Result<(), AccessFault> {
-        if offset >= register::CONFIG {
+        if offset >= register::CONFIGURATION {
             if let Some(device) = &mut self.device {
                 device
                     .model_mut()
-                    .configure(offset - register::CONFIG, size, value);
+                    .configure(offset - register::CONFIGURATION, size, value);
             }
             return Ok(());
         }

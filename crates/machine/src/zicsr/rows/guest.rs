@@ -11,7 +11,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::VSSTATUS,
         "vsstatus",
-        Read::State(|csrs| with_sd(csrs.vsstatus | status::UXL64)),
+        Read::State(|csrs| with_sd(csrs.vsstatus | status::UXL_64)),
         Write::Masked(|csrs| &mut csrs.vsstatus, status::SUPERVISOR),
     )
     .then(Then::Status),

@@ -1,12 +1,13 @@
 //! CSRs of HS-mode: privileged specification, "Hypervisor and Virtual Supervisor CSRs"; "Smstateen"; AIA; and those of
 //! the custom extensions.
 
+use riscv::csr::address_translation::{VMID_MAX, VMID_SHIFT};
+
 use super::WORD;
 use crate::csr::Csrs;
 use crate::csr::field::{envcfg, hstatus, hvictl, interrupt, stateen};
 use crate::csr::number as csr;
 use crate::csr::warl::{environment, guest_space, hypervisor_status, replace};
-use crate::extension::number as extension;
 use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 
 /// Exceptions that hedeleg can delegate: not those that only HS-mode can handle. Software checks (18) and
@@ -14,14 +15,13 @@ use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 const HEDELEG: u64 = 0x000c_b1ff;
 
 /// hgatp.VMID.
-const VMID_SHIFT: u32 = 44;
-const VMID: u64 = 0x3fff << VMID_SHIFT;
+const VMID: u64 = VMID_MAX << VMID_SHIFT;
 
 pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::HSTATUS,
         "hstatus",
-        Read::State(|csrs| csrs.hstatus | hstatus::VSXL64),
+        Read::State(|csrs| csrs.hstatus | hstatus::VSXL_64),
         Write::Hart(|hart, _, value, system| {
             hart.csrs.hstatus = hypervisor_status(hart.csrs.hstatus, value);
             if hart.csrs.vgein() > system.guest_files() {
@@ -128,44 +128,44 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Read::Hart(|hart, _, _| Ok(hart.irq_levels.guest_external)),
     ),
     Row::new(
-        extension::HPLEGAP,
+        csr::HPLEGAP,
         "hplegap",
-        Read::Hart(|hart, _, _| Ok(hart.extension.read(extension::HPLEGAP))),
+        Read::Hart(|hart, _, _| Ok(hart.extension.read(csr::HPLEGAP))),
         Write::Hart(|hart, _, value, _| {
-            hart.extension.write(extension::HPLEGAP, value);
+            hart.extension.write(csr::HPLEGAP, value);
             Ok(())
         }),
     )
     .custom(|present| present.pause_loop_exit),
     Row::new(
-        extension::HPLEWINDOW,
+        csr::HPLEWINDOW,
         "hplewindow",
-        Read::Hart(|hart, _, _| Ok(hart.extension.read(extension::HPLEWINDOW))),
+        Read::Hart(|hart, _, _| Ok(hart.extension.read(csr::HPLEWINDOW))),
         Write::Hart(|hart, _, value, _| {
-            hart.extension.write(extension::HPLEWINDOW, value);
+            hart.extension.write(csr::HPLEWINDOW, value);
             Ok(())
         }),
     )
     .custom(|present| present.pause_loop_exit),
     Row::new(
-        extension::HPURGE,
+        csr::HPURGE,
         "hpurge",
-        Read::Hart(|hart, _, _| Ok(hart.extension.read(extension::HPURGE))),
+        Read::Hart(|hart, _, _| Ok(hart.extension.read(csr::HPURGE))),
         Write::Hart(|hart, _, value, _| {
-            hart.extension.write(extension::HPURGE, value);
+            hart.extension.write(csr::HPURGE, value);
             Ok(())
         }),
     )
     .custom(|present| present.purge_mask),
     Row::new(
-        extension::HLOCKHOLDER,
+        csr::HLOCKHOLDER,
         "hlockholder",
         Read::Hart(|hart, _, system| {
-            let lock = hart.extension.read(extension::HLOCKHOLDER);
+            let lock = hart.extension.read(csr::HLOCKHOLDER);
             Ok(system.holders.holder(lock).into())
         }),
         Write::Hart(|hart, _, value, system| {
-            hart.extension.write(extension::HLOCKHOLDER, value);
+            hart.extension.write(csr::HLOCKHOLDER, value);
             hart.watch_lock(system);
             Ok(())
         }),

@@ -28,7 +28,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::MSTATUS,
         "mstatus",
-        Read::State(|csrs| with_sd(csrs.mstatus | status::XL64)),
+        Read::State(|csrs| with_sd(csrs.mstatus | status::XL_64)),
         Write::Legal(|csrs| &mut csrs.mstatus, machine_status),
     )
     .then(Then::Status),

@@ -12,7 +12,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::SSTATUS,
         "sstatus",
-        Read::State(|csrs| with_sd(csrs.mstatus & status::SUPERVISOR | status::UXL64)),
+        Read::State(|csrs| with_sd(csrs.mstatus & status::SUPERVISOR | status::UXL_64)),
         Write::State(|csrs, value| replace(&mut csrs.mstatus, status::SUPERVISOR, value)),
     )
     .guest(csr::VSSTATUS)

@@ -1,5 +1,8 @@
 //! A driver's side of the transport, and what devices do with good and bad drivers.
 
+use riscv::virtio::feature::{EVENT_INDEX, VERSION_1};
+use riscv::virtio::queue::{INDIRECT, NEXT, WRITE};
+
 use super::*;
 use crate::device::{Clock, Context, Cycles, Device, Effects, FlatMemory, LineChange, Memory};
 
@@ -15,13 +18,7 @@ const DATA: u64 = RAM + 0x4_0000;
 const QUEUE_SIZE: u16 = 8;
 const SOURCE: u32 = 3;
 
-const NEXT: u16 = 1;
-const WRITE: u16 = 2;
-const INDIRECT: u16 = 4;
-
-const VERSION_1: u64 = 1 << 32;
-const EVENT_INDEX: u64 = 1 << 29;
-const NEEDS_RESET: u64 = 0x40;
+const NEEDS_RESET: u64 = riscv::virtio::status::NEEDS_RESET as u64;
 
 /// A driver with a slot, RAM and a clock of one cycle a nanosecond.
 struct Driver {
