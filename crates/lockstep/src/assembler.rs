@@ -116,14 +116,10 @@ pub const fn csrr(rd: u32, number: u16) -> u32 {
     csr(2, rd, number, 0)
 }
 
-/// ECALL.
-pub const ECALL: u32 = 0x0000_0073;
-/// SRET.
-pub const SRET: u32 = 0x1020_0073;
-/// MRET.
-pub const MRET: u32 = 0x3020_0073;
+pub use riscv::instruction::{ECALL, MRET, SRET};
+
 /// C.NOP.
-pub const C_NOP: u16 = 0x0001;
+pub const C_NOP: u16 = 1;
 /// C.JR ra.
 pub const C_RET: u16 = 0x8082;
 

@@ -9,7 +9,7 @@ use crate::layout::{self, context};
 
 /// The test finisher's word, and what switches the computer off.
 const FINISHER: u32 = 0x10_0000;
-const FINISH: u32 = 0x5555;
+const FINISH: u32 = riscv::finisher::PASS;
 const MTIMECMP: u32 = 0x200_4000;
 const MTIME: u32 = 0x200_bff8;
 /// How far ahead M-mode's timer is set, in ticks of 100 ns: long after a program has ended, unless

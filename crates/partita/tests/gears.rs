@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 /// Where the programs have tohost.
 const TO_HOST: u64 = BASE + 0x700;
 /// hgeie, whose writable bits are the guest interrupt files that there are.
-const HGEIE: u32 = 0x607;
+const HGEIE: u32 = riscv::csr::number::HGEIE as u32;
 
 fn machine(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_partita"))

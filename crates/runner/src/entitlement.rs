@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Two instructions by their encodings (unprivileged and privileged ISA).
-const WFI: u64 = 0x1050_0073;
-const WRS_NTO: u64 = 0x00d0_0073;
+const WFI: u64 = riscv::instruction::WFI as u64;
+const WRS_NTO: u64 = riscv::instruction::WRS_NTO as u64;
 
 /// Hart time that a VM got and was due in a stretch of time, in cycles of a hart.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

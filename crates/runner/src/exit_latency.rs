@@ -14,6 +14,8 @@ mod tests;
 
 use machine::hart::{Cause, Exception, Mode, Privilege};
 use machine::trace::{Event, Happening, Place, Sink};
+use riscv::instruction;
+use riscv::virtio::mmio::register::{INTERRUPT_ACKNOWLEDGE, QUEUE_NOTIFY};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,15 +26,12 @@ const APLIC: (u64, u64) = (0x0d00_0000, 0x8000);
 const IMSIC: (u64, u64) = (0x2800_0000, 0x100_0000);
 /// The virtio devices of the machine's board, which has them where QEMU's `virt` has: a page each.
 const VIRTIO: (u64, u64) = (0x1000_1000, 0x8000);
-/// Registers of a virtio device that are written for each operation (virtio 1.2, table 4.1).
-const QUEUE_NOTIFY: u64 = 0x50;
-const INTERRUPT_ACKNOWLEDGE: u64 = 0x64;
 
 /// Two instructions by their encodings (unprivileged and privileged ISA).
-const WFI: u64 = 0x1050_0073;
-const WRS_NTO: u64 = 0x00d0_0073;
+const WFI: u64 = instruction::WFI as u64;
+const WRS_NTO: u64 = instruction::WRS_NTO as u64;
 /// The opcode SYSTEM.
-const SYSTEM: u64 = 0x73;
+const SYSTEM: u64 = instruction::SYSTEM as u64;
 
 /// The most cycles from one PAUSE to the next of the same wait.
 const LOOP: u64 = 256;

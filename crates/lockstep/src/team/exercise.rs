@@ -220,12 +220,12 @@ impl Exercise {
                 tell(code, hart == writer, cell, random, |code| {
                     if let Some(between) = between {
                         change(code, between);
-                        code.emit(0x0000_100f);
+                        code.emit(riscv::instruction::FENCE_I);
                         call(code, function);
                     }
                     change(code, immediate);
                 });
-                code.emit(0x0000_100f);
+                code.emit(riscv::instruction::FENCE_I);
                 call(code, function);
             }
             Self::Table {

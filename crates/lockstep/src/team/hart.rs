@@ -1,5 +1,7 @@
 //! Code of every hart besides its exercises: start, wait, barrier, traps, end.
 
+use riscv::instruction;
+
 use super::memory::{CELLS, MEETING, RESULTS, ROOTS};
 use crate::assembler::{Code, MRET, Register, addi, csr, csrr, csrw, i, ld, r, s, sd};
 use crate::csr as number;
@@ -36,11 +38,11 @@ const SIGNED_LESS: u32 = 4;
 /// MSIP of hart 0, as on a SiFive CLINT; four bytes for each hart.
 pub const MSWI: u32 = 0x200_0000;
 const FINISHER: u32 = 0x10_0000;
-const FINISH: u32 = 0x5555;
+const FINISH: u32 = riscv::finisher::PASS;
 /// WRS.NTO and WRS.STO.
-const WAIT_FOR_STORE: [u32; 2] = [0x00d0_0073, 0x01d0_0073];
+const WAIT_FOR_STORE: [u32; 2] = [instruction::WRS_NTO, instruction::WRS_STO];
 /// WFI.
-pub const WAIT: u32 = 0x1050_0073;
+pub const WAIT: u32 = instruction::WFI;
 /// MSIE, MSIP and mstatus.MIE are all bit 3.
 pub const SOFTWARE: u32 = 8;
 

@@ -90,7 +90,7 @@ pub const fn sw(value: u32, address: u32) -> u32 {
 }
 
 /// `wfi`.
-pub const WFI: u32 = 0x1050_0073;
+pub const WFI: u32 = riscv::instruction::WFI;
 /// A jump to itself.
 pub const LOOP: u32 = 0x0000_006f;
 

@@ -1,6 +1,7 @@
 //! Names of the machine's events.
 
 use machine::device::InterruptFile;
+use riscv::interrupt;
 
 /// An interrupt file.
 pub(super) fn file_name(file: InterruptFile) -> String {
@@ -13,13 +14,13 @@ pub(super) fn file_name(file: InterruptFile) -> String {
 
 /// Interrupt codes of scause and vscause (privileged architecture, §Supervisor cause register; AIA).
 pub(super) fn interrupt(code: u64) -> String {
-    let name = match code {
-        1 | 2 => "software",
-        5 | 6 => "timer",
-        9 | 10 => "external",
-        12 => "guest-external",
-        13 => "overflow",
-        other => return other.to_string(),
+    let name = match u32::try_from(code).unwrap_or(u32::MAX) {
+        interrupt::SUPERVISOR_SOFTWARE | interrupt::VIRTUAL_SUPERVISOR_SOFTWARE => "software",
+        interrupt::SUPERVISOR_TIMER | interrupt::VIRTUAL_SUPERVISOR_TIMER => "timer",
+        interrupt::SUPERVISOR_EXTERNAL | interrupt::VIRTUAL_SUPERVISOR_EXTERNAL => "external",
+        interrupt::SUPERVISOR_GUEST_EXTERNAL => "guest-external",
+        interrupt::COUNTER_OVERFLOW => "overflow",
+        _ => return code.to_string(),
     };
     String::from(name)
 }

@@ -2,12 +2,13 @@
 
 use super::item::{Item, TEMPORARY, destination};
 use crate::assembler::{addi, auipc, b, csr as csr_word, jal, ld, lui, r, s, sd};
+use riscv::instruction::FENCE_I;
+
 use crate::csr;
 use crate::program::setting::Mode;
 use crate::program::tables::{Leaf, Translation};
 use crate::random::Random;
 
-const FENCE_I: u32 = 0x0000_100f;
 /// The register for what is to be stored.
 const OTHER: u32 = 30;
 const NOTHING: u32 = addi(0, 0, 0);

@@ -1,5 +1,7 @@
 //! CSRs, privileged instructions, fences, interrupts, returns, jumps into the void.
 
+use riscv::instruction::{FENCE_I, PAUSE};
+
 use super::item::{Item, TEMPORARY, destination, source};
 use crate::assembler::{ECALL, MRET, SRET, addi, auipc, csr as csr_word, jalr, lui};
 use crate::csr;
@@ -114,11 +116,11 @@ pub fn make(mode: Mode, state: &State, random: &mut Random) -> Item {
         36 if mode == Mode::Machine => leave("mret", csr::MEPC, MRET),
         36 => Item::words("mret", &[MRET]),
         37 if state.wait_traps => Item::words("wfi", &[super::wait::WAIT]),
-        37 => Item::words("pause", &[0x0100_000f]),
+        37 => Item::words("pause", &[PAUSE]),
         38 => {
             let (name, word) = random.pick(&[
                 ("fence", 0x0ff0_000f),
-                ("fence.i", 0x0000_100f),
+                ("fence.i", FENCE_I),
                 ("fence.tso", 0x8330_000f),
                 ("sfence.w.inval", 0x1800_0073),
                 ("sfence.inval.ir", 0x1810_0073),

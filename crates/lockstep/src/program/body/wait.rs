@@ -2,15 +2,15 @@
 //!
 //! A WFI that nothing ends is ended by M-mode's timer, which the harness sets far ahead.
 
+pub use riscv::instruction::WFI as WAIT;
+use riscv::instruction::{WRS_NTO, WRS_STO};
+
 use super::item::{Item, TEMPORARY, destination};
 use crate::assembler::{addi, b, csr as csr_word, csrw, i, r};
 use crate::csr;
 use crate::program::state::BASES;
 use crate::random::Random;
 
-pub const WAIT: u32 = 0x1050_0073;
-const WRS_NTO: u32 = 0x00d0_0073;
-const WRS_STO: u32 = 0x01d0_0073;
 /// Another register for what is made just before its use.
 const OTHER: u32 = 30;
 /// How far ahead a timer is set, in ticks: later than the WFI behind it on every computer, whatever
