@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use tidy::imports::Tree;
+use tidy::numbers::Numbers;
 use tidy::rules::{self, Check, Finding};
 use tidy::sources;
 use tidy::{links, rules::MAX_FILE_LINES};
@@ -161,6 +162,15 @@ fn public_names_are_the_fields() {
 fn links_lead_somewhere() {
     let pages = sources::with_extension("md");
     check("link", pages.iter().flat_map(links::broken).collect());
+}
+
+#[test]
+fn numbers_of_specifications_stand_once() {
+    let numbers = Numbers::of_workspace();
+    assert!(numbers.csrs() > 100, "{} CSRs", numbers.csrs());
+    let sources = sources::with_extension("rs");
+    let copies = sources.iter().flat_map(|source| numbers.copies(source));
+    check("number", copies.collect());
 }
 
 #[test]
