@@ -10,11 +10,11 @@ use crate::interrupts;
 /// Frames of a hart's stack.
 const STACK_FRAMES: u64 = 16;
 
-/// One hart. The first field is read by the entry code (arch/boot.rs).
+/// One hart. The entry code (arch/boot.rs) reads `stack_top`.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Hart {
-    stack_top: AtomicU64,
+    pub(crate) stack_top: AtomicU64,
     id: AtomicU64,
     index: AtomicUsize,
     page: AtomicU64,

@@ -1,10 +1,13 @@
 //! Entry: the image header's jump, relocation, and the first instructions of every hart.
 
 use core::arch::global_asm;
+use core::mem::offset_of;
+
+use crate::harts::Hart;
 
 // The header's fields stand in exerciser.ld. Boot contract (Documentation/arch/riscv/boot.rst): satp = 0,
 // a0 = hart id, a1 = device tree; other harts come in by SBI HSM with a1 = the opaque value that we gave,
-// which is the hart's own `Hart` record, whose first word is its stack's top.
+// which is the hart's own `Hart` record.
 global_asm!(
     r#"
     .section .head.jump, "ax"
@@ -53,12 +56,13 @@ _other_entry:
     csrw    sie, zero
     csrci   sstatus, 2
     mv      tp, a1
-    ld      sp, 0(a1)
+    ld      sp, {stack_top}(a1)
     mv      a0, a1
     call    _other_hart
 7:  wfi
     j       7b
-    "#
+    "#,
+    stack_top = const offset_of!(Hart, stack_top),
 );
 
 unsafe extern "C" {

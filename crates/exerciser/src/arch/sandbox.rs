@@ -5,6 +5,7 @@
 //! relative to itself, so neither `sp`, `tp` nor `sscratch` has to survive what was run.
 
 use core::arch::global_asm;
+use core::mem::offset_of;
 use core::ptr;
 
 use riscv::csr::status::{FS_DIRTY, SPIE, SPP};
@@ -12,90 +13,115 @@ use riscv::csr::status::{FS_DIRTY, SPIE, SPP};
 use super::csr;
 use crate::frames::{self, FRAME};
 
+/// Data page of a sandbox, as the assembly lays it out.
+#[repr(C)]
+struct Data {
+    /// Registers on the way in; in x0's place the program counter.
+    before: [u64; 32],
+    /// Registers on the way out; in x0's place 1 where the program ran to its end.
+    after: [u64; 32],
+    /// scause on the way out.
+    cause: u64,
+    /// stval on the way out.
+    value: u64,
+    /// sepc on the way out.
+    pc: u64,
+    /// sstatus on the way in.
+    status: u64,
+    /// satp on the way in.
+    space: u64,
+    /// sie on the way in.
+    enables: u64,
+    /// sstatus on the way out.
+    status_after: u64,
+    /// The caller's registers and CSRs.
+    caller: [u64; 20],
+}
+
+const _: () = assert!(size_of::<Data>() as u64 <= FRAME);
+
 global_asm!(
     r#"
 
     .section .sandbox.code, "ax"
     .option push
     .option norvc
-    /* void enter(void): data page: 0 registers in (x0's place: pc), 256 registers out (x0's place: 1 when the
-       program ran to its end), 512 scause, 520 stval, 528 sepc, 536 sstatus in, 544 satp in, 552 sie in,
-       560 sstatus out, 568 the caller's registers and CSRs. */
+    /* void enter(void): its data page is a `Data`. */
     lla     a0, _sandbox_data
-    sd      ra, 568(a0)
-    sd      sp, 576(a0)
-    sd      gp, 584(a0)
-    sd      tp, 592(a0)
-    sd      s0, 600(a0)
-    sd      s1, 608(a0)
-    sd      s2, 616(a0)
-    sd      s3, 624(a0)
-    sd      s4, 632(a0)
-    sd      s5, 640(a0)
-    sd      s6, 648(a0)
-    sd      s7, 656(a0)
-    sd      s8, 664(a0)
-    sd      s9, 672(a0)
-    sd      s10, 680(a0)
-    sd      s11, 688(a0)
+    sd      ra, {caller} + 0(a0)
+    sd      sp, {caller} + 8(a0)
+    sd      gp, {caller} + 16(a0)
+    sd      tp, {caller} + 24(a0)
+    sd      s0, {caller} + 32(a0)
+    sd      s1, {caller} + 40(a0)
+    sd      s2, {caller} + 48(a0)
+    sd      s3, {caller} + 56(a0)
+    sd      s4, {caller} + 64(a0)
+    sd      s5, {caller} + 72(a0)
+    sd      s6, {caller} + 80(a0)
+    sd      s7, {caller} + 88(a0)
+    sd      s8, {caller} + 96(a0)
+    sd      s9, {caller} + 104(a0)
+    sd      s10, {caller} + 112(a0)
+    sd      s11, {caller} + 120(a0)
     csrr    t0, satp
-    sd      t0, 696(a0)
+    sd      t0, {caller} + 128(a0)
     csrr    t0, stvec
-    sd      t0, 704(a0)
+    sd      t0, {caller} + 136(a0)
     csrr    t0, sie
-    sd      t0, 712(a0)
+    sd      t0, {caller} + 144(a0)
     csrr    t0, sstatus
-    sd      t0, 720(a0)
+    sd      t0, {caller} + 152(a0)
     lla     t0, _sandbox_trap
     csrw    stvec, t0
-    ld      t0, 536(a0)
+    ld      t0, {status}(a0)
     csrw    sstatus, t0
-    ld      t0, 552(a0)
+    ld      t0, {enables}(a0)
     csrw    sie, t0
-    ld      t0, 0(a0)
+    ld      t0, {before} + 0(a0)
     csrw    sepc, t0
-    ld      t0, 544(a0)
+    ld      t0, {space}(a0)
     sfence.vma
     csrw    satp, t0
     sfence.vma
-    ld      x1, 8(a0)
-    ld      x2, 16(a0)
-    ld      x3, 24(a0)
-    ld      x4, 32(a0)
-    ld      x5, 40(a0)
-    ld      x6, 48(a0)
-    ld      x7, 56(a0)
-    ld      x8, 64(a0)
-    ld      x9, 72(a0)
-    ld      x11, 88(a0)
-    ld      x12, 96(a0)
-    ld      x13, 104(a0)
-    ld      x14, 112(a0)
-    ld      x15, 120(a0)
-    ld      x16, 128(a0)
-    ld      x17, 136(a0)
-    ld      x18, 144(a0)
-    ld      x19, 152(a0)
-    ld      x20, 160(a0)
-    ld      x21, 168(a0)
-    ld      x22, 176(a0)
-    ld      x23, 184(a0)
-    ld      x24, 192(a0)
-    ld      x25, 200(a0)
-    ld      x26, 208(a0)
-    ld      x27, 216(a0)
-    ld      x28, 224(a0)
-    ld      x29, 232(a0)
-    ld      x30, 240(a0)
-    ld      x31, 248(a0)
-    ld      x10, 80(a0)
+    ld      x1, {before} + 8(a0)
+    ld      x2, {before} + 16(a0)
+    ld      x3, {before} + 24(a0)
+    ld      x4, {before} + 32(a0)
+    ld      x5, {before} + 40(a0)
+    ld      x6, {before} + 48(a0)
+    ld      x7, {before} + 56(a0)
+    ld      x8, {before} + 64(a0)
+    ld      x9, {before} + 72(a0)
+    ld      x11, {before} + 88(a0)
+    ld      x12, {before} + 96(a0)
+    ld      x13, {before} + 104(a0)
+    ld      x14, {before} + 112(a0)
+    ld      x15, {before} + 120(a0)
+    ld      x16, {before} + 128(a0)
+    ld      x17, {before} + 136(a0)
+    ld      x18, {before} + 144(a0)
+    ld      x19, {before} + 152(a0)
+    ld      x20, {before} + 160(a0)
+    ld      x21, {before} + 168(a0)
+    ld      x22, {before} + 176(a0)
+    ld      x23, {before} + 184(a0)
+    ld      x24, {before} + 192(a0)
+    ld      x25, {before} + 200(a0)
+    ld      x26, {before} + 208(a0)
+    ld      x27, {before} + 216(a0)
+    ld      x28, {before} + 224(a0)
+    ld      x29, {before} + 232(a0)
+    ld      x30, {before} + 240(a0)
+    ld      x31, {before} + 248(a0)
+    ld      x10, {before} + 80(a0)
     sret
 
     .balign 4
 _sandbox_trap:
     csrw    sscratch, t0
     lla     t0, _sandbox_data
-    sd      t1, 304(t0)
+    sd      t1, {after} + 48(t0)
     li      t1, 0
     j       1f
     .balign 4
@@ -103,79 +129,89 @@ _sandbox_trap:
 _sandbox_landed:
     csrw    sscratch, t0
     lla     t0, _sandbox_data
-    sd      t1, 304(t0)
+    sd      t1, {after} + 48(t0)
     li      t1, 1
-1:  sd      t1, 256(t0)
+1:  sd      t1, {after} + 0(t0)
     csrci   sstatus, 2
-    sd      x1, 264(t0)
-    sd      x2, 272(t0)
-    sd      x3, 280(t0)
-    sd      x4, 288(t0)
-    sd      x7, 312(t0)
-    sd      x8, 320(t0)
-    sd      x9, 328(t0)
-    sd      x10, 336(t0)
-    sd      x11, 344(t0)
-    sd      x12, 352(t0)
-    sd      x13, 360(t0)
-    sd      x14, 368(t0)
-    sd      x15, 376(t0)
-    sd      x16, 384(t0)
-    sd      x17, 392(t0)
-    sd      x18, 400(t0)
-    sd      x19, 408(t0)
-    sd      x20, 416(t0)
-    sd      x21, 424(t0)
-    sd      x22, 432(t0)
-    sd      x23, 440(t0)
-    sd      x24, 448(t0)
-    sd      x25, 456(t0)
-    sd      x26, 464(t0)
-    sd      x27, 472(t0)
-    sd      x28, 480(t0)
-    sd      x29, 488(t0)
-    sd      x30, 496(t0)
-    sd      x31, 504(t0)
+    sd      x1, {after} + 8(t0)
+    sd      x2, {after} + 16(t0)
+    sd      x3, {after} + 24(t0)
+    sd      x4, {after} + 32(t0)
+    sd      x7, {after} + 56(t0)
+    sd      x8, {after} + 64(t0)
+    sd      x9, {after} + 72(t0)
+    sd      x10, {after} + 80(t0)
+    sd      x11, {after} + 88(t0)
+    sd      x12, {after} + 96(t0)
+    sd      x13, {after} + 104(t0)
+    sd      x14, {after} + 112(t0)
+    sd      x15, {after} + 120(t0)
+    sd      x16, {after} + 128(t0)
+    sd      x17, {after} + 136(t0)
+    sd      x18, {after} + 144(t0)
+    sd      x19, {after} + 152(t0)
+    sd      x20, {after} + 160(t0)
+    sd      x21, {after} + 168(t0)
+    sd      x22, {after} + 176(t0)
+    sd      x23, {after} + 184(t0)
+    sd      x24, {after} + 192(t0)
+    sd      x25, {after} + 200(t0)
+    sd      x26, {after} + 208(t0)
+    sd      x27, {after} + 216(t0)
+    sd      x28, {after} + 224(t0)
+    sd      x29, {after} + 232(t0)
+    sd      x30, {after} + 240(t0)
+    sd      x31, {after} + 248(t0)
     csrr    t1, sscratch
-    sd      t1, 296(t0)
+    sd      t1, {after} + 40(t0)
     csrr    t1, scause
-    sd      t1, 512(t0)
+    sd      t1, {cause}(t0)
     csrr    t1, stval
-    sd      t1, 520(t0)
+    sd      t1, {value}(t0)
     csrr    t1, sepc
-    sd      t1, 528(t0)
+    sd      t1, {pc}(t0)
     csrr    t1, sstatus
-    sd      t1, 560(t0)
-    ld      t1, 696(t0)
+    sd      t1, {status_after}(t0)
+    ld      t1, {caller} + 128(t0)
     csrw    satp, t1
     sfence.vma
-    ld      t1, 704(t0)
+    ld      t1, {caller} + 136(t0)
     csrw    stvec, t1
-    ld      t1, 712(t0)
+    ld      t1, {caller} + 144(t0)
     csrw    sie, t1
-    ld      t1, 720(t0)
+    ld      t1, {caller} + 152(t0)
     csrw    sstatus, t1
-    ld      ra, 568(t0)
-    ld      sp, 576(t0)
-    ld      gp, 584(t0)
-    ld      tp, 592(t0)
-    ld      s0, 600(t0)
-    ld      s1, 608(t0)
-    ld      s2, 616(t0)
-    ld      s3, 624(t0)
-    ld      s4, 632(t0)
-    ld      s5, 640(t0)
-    ld      s6, 648(t0)
-    ld      s7, 656(t0)
-    ld      s8, 664(t0)
-    ld      s9, 672(t0)
-    ld      s10, 680(t0)
-    ld      s11, 688(t0)
+    ld      ra, {caller} + 0(t0)
+    ld      sp, {caller} + 8(t0)
+    ld      gp, {caller} + 16(t0)
+    ld      tp, {caller} + 24(t0)
+    ld      s0, {caller} + 32(t0)
+    ld      s1, {caller} + 40(t0)
+    ld      s2, {caller} + 48(t0)
+    ld      s3, {caller} + 56(t0)
+    ld      s4, {caller} + 64(t0)
+    ld      s5, {caller} + 72(t0)
+    ld      s6, {caller} + 80(t0)
+    ld      s7, {caller} + 88(t0)
+    ld      s8, {caller} + 96(t0)
+    ld      s9, {caller} + 104(t0)
+    ld      s10, {caller} + 112(t0)
+    ld      s11, {caller} + 120(t0)
     ret
     .option pop
     .section .sandbox.data, "ax"
 _sandbox_data:
-    "#
+    "#,
+    before = const offset_of!(Data, before),
+    after = const offset_of!(Data, after),
+    cause = const offset_of!(Data, cause),
+    value = const offset_of!(Data, value),
+    pc = const offset_of!(Data, pc),
+    status = const offset_of!(Data, status),
+    space = const offset_of!(Data, space),
+    enables = const offset_of!(Data, enables),
+    status_after = const offset_of!(Data, status_after),
+    caller = const offset_of!(Data, caller),
 );
 
 unsafe extern "C" {
@@ -194,6 +230,10 @@ pub const PROGRAM_OFFSET: u64 = 0x800;
 const BREAKPOINTS: u32 = 0x9002_9002;
 /// EBREAK, the end of a program in user mode.
 const EBREAK: u32 = riscv::instruction::EBREAK;
+
+/// Where a sandbox's data page has the registers on the way in, and on the way out.
+const BEFORE: u64 = offset_of!(Data, before) as u64;
+const AFTER: u64 = offset_of!(Data, after) as u64;
 
 /// How the program is run.
 #[derive(Debug, Clone)]
@@ -275,14 +315,17 @@ impl Sandbox {
     /// breaks.
     pub fn run_at(self, pc: u64, setting: &mut Setting, end: u64) -> Ending {
         let data = self.data();
-        super::memory::store(data, pc);
+        super::memory::store(data + BEFORE, pc);
         for (register, value) in (1..32).zip(setting.registers.iter().skip(1)) {
-            super::memory::store(data + 8 * register, *value);
+            super::memory::store(data + BEFORE + 8 * register, *value);
         }
         let mode = if setting.user { 0 } else { SPP };
-        super::memory::store(data + 536, FS | SPIE | mode | setting.status);
-        super::memory::store(data + 544, setting.satp);
-        super::memory::store(data + 552, csr::TIMER);
+        super::memory::store(
+            data + offset_of!(Data, status) as u64,
+            FS | SPIE | mode | setting.status,
+        );
+        super::memory::store(data + offset_of!(Data, space) as u64, setting.satp);
+        super::memory::store(data + offset_of!(Data, enables) as u64, csr::TIMER);
         csr::fence_instructions();
         crate::harts::set_timer(csr::time().saturating_add(setting.limit));
         // SAFETY: the page holds the template's code, which keeps the registers that the C convention
@@ -295,21 +338,21 @@ impl Sandbox {
         }
         crate::harts::set_timer(u64::MAX);
         for (register, value) in (1..32).zip(setting.registers.iter_mut().skip(1)) {
-            *value = super::memory::load(data + 256 + 8 * register);
+            *value = super::memory::load(data + AFTER + 8 * register);
         }
         let (cause, pc) = (
-            super::memory::load(data + 512),
-            super::memory::load(data + 528),
+            super::memory::load(data + offset_of!(Data, cause) as u64),
+            super::memory::load(data + offset_of!(Data, pc) as u64),
         );
-        let broke = cause == 3 && setting.user && pc == end;
-        if super::memory::load(data + 256) == 1 || broke {
+        let broke = cause == riscv::exception::BREAKPOINT && setting.user && pc == end;
+        if super::memory::load(data + AFTER) == 1 || broke {
             Ending::Completed
         } else if cause == super::trap::TIMER_INTERRUPT {
             Ending::TimedOut { pc }
         } else {
             Ending::Trapped {
                 cause,
-                value: super::memory::load(data + 520),
+                value: super::memory::load(data + offset_of!(Data, value) as u64),
                 pc,
             }
         }

@@ -3,9 +3,7 @@
 use core::arch::asm;
 
 use riscv::csr::number;
-
-/// `sstatus.FS`, two bits: Off, Initial, Clean, Dirty.
-const FS_SHIFT: u32 = 13;
+use riscv::csr::status::FS_SHIFT;
 
 /// Sets `sstatus.FS` (0 to 3).
 pub fn set_floating_point_status(status: u64) {

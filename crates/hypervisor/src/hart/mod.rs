@@ -28,6 +28,9 @@ pub use isa::{
     set_pointer, stall_on_doubleword, stall_on_word, wait_for_interrupt,
 };
 
+/// Where the record of a hart that is started holds the top of its stack, in bytes from the record's address.
+pub const STACK_TOP_OFFSET: usize = 0;
+
 /// The hart's cycle counter.
 #[inline]
 #[must_use]

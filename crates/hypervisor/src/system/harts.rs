@@ -34,7 +34,9 @@ pub mod identity {
     pub const DEVICE: u32 = 16;
 }
 
-/// One hart. The assembly that starts it reads `stack_top`, which must stay the first field.
+const _: () = assert!(core::mem::offset_of!(Hart, stack_top) == hart::STACK_TOP_OFFSET);
+
+/// One hart. The assembly that starts it reads `stack_top`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Hart {

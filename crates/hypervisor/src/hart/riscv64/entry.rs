@@ -166,7 +166,7 @@ hypervisor_secondary_start:
     csrci sstatus, 2
     csrw satp, zero
     mv tp, a1
-    ld sp, 0(tp)
+    ld sp, {stack_top}(tp)
     mv a0, tp
     tail hypervisor_secondary_main
 
@@ -185,6 +185,7 @@ hypervisor_roll_call:
 1:  wfi
     j 1b
 "#,
+    stack_top = const crate::hart::STACK_TOP_OFFSET,
     hsm = const riscv::sbi::HSM,
     stop = const riscv::sbi::hart_state::STOP,
 );
