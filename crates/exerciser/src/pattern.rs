@@ -17,7 +17,7 @@ impl Pattern {
     /// The word that belongs at `address`.
     #[must_use]
     pub const fn word(self, address: u64) -> u64 {
-        let mixed = (address ^ self.key.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (address ^ self.key.rotate_left(29)).wrapping_mul(splitmix::GOLDEN_GAMMA);
         mixed ^ (mixed >> 32) ^ self.key
     }
 }

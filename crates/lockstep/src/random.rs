@@ -1,29 +1,26 @@
 //! Random numbers that are the same on every host.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): a counter and a mixing function, so that any seed will do.
+use splitmix::SplitMix64;
+
+/// Draws from the numbers that a seed determines.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The numbers of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// Sixty-four random bits.
     pub const fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next()
     }
 
     /// A number below `end`, which is not zero.
     pub const fn below(&mut self, end: u64) -> u64 {
-        // The bias is at most end / 2^64.
-        ((self.bits() as u128 * end as u128) >> 64) as u64
+        self.0.below(end)
     }
 
     /// A number below `end` as an index.

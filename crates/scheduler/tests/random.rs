@@ -114,7 +114,7 @@ fn disturb(simulation: &mut Simulation, operator: &mut Random) {
 /// Disturbs a system, and then checks that every vCPU runs.
 fn disturb_and_go_on(system: &System) -> Result<(), TestCaseError> {
     let mut simulation = build(system);
-    let mut operator = Random(system.seed ^ 1);
+    let mut operator = Random::new(system.seed ^ 1);
     simulation.start_all();
     for _ in 0..300 {
         let length = operator.below(800);
@@ -166,7 +166,7 @@ proptest! {
         // A debt of up to two slices of each hart is many of a short round's quantities.
         system.config.round = system.config.round.max(8);
         let mut simulation = build(&system);
-        let mut operator = Random(system.seed ^ 2);
+        let mut operator = Random::new(system.seed ^ 2);
         simulation.start_all();
         for _ in 0..200 {
             let length = operator.below(400);

@@ -81,7 +81,7 @@ impl Guests {
             ..Config::new(FREQUENCY)
         };
         let mut scheduler = Scheduler::new(config, online).unwrap();
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let mut doing = Vec::new();
         for _ in 0..vms {
             let allocation = Allocation::Shared { share: 1 };

@@ -37,7 +37,7 @@ impl Table {
 
     fn start(&self, physical: u64) -> usize {
         // Fibonacci hashing: the high bits of a product depend on every bit of the key.
-        ((physical >> 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & self.mask
+        ((physical >> 1).wrapping_mul(splitmix::GOLDEN_GAMMA) >> 32) as usize & self.mask
     }
 
     /// The first instruction of the block at an address.

@@ -13,7 +13,7 @@ use crate::policies::wait::WaitPolicy;
 fn walk(system: System, paths: u64, steps: u32) {
     let Config { spin, wait, .. } = system.config;
     for seed in 1..=paths {
-        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut random = seed.wrapping_mul(splitmix::GOLDEN_GAMMA);
         // Of four walks, one always migrates, one is fixed, and one tests the files of all harts.
         let migration = match seed % 4 {
             0 => Migration::Always,

@@ -59,7 +59,7 @@ fn vcpus_without_a_place_are_refused() {
 
 /// Every event, in an order that chance chooses.
 fn walk(seed: u64, config: Config, count: u32, vms: &[u16], steps: u32) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
     let shared = |share| Allocation::Shared { share };
     let ids: Vec<VmId> = vms

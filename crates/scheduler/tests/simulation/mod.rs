@@ -81,7 +81,7 @@ impl Simulation {
             scheduler: Scheduler::new(config, ids.clone().collect()).unwrap(),
             now: 0,
             vcpus: Vec::new(),
-            random: Random(seed),
+            random: Random::new(seed),
             reference: Reference::default(),
             idle_time: 0,
             harts: ids

@@ -208,6 +208,8 @@ fn within(values: &[f64], design: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use splitmix::SplitMix64;
+
     use super::*;
 
     fn factors(count: usize) -> Vec<Factor> {
@@ -216,21 +218,9 @@ mod tests {
             .collect()
     }
 
-    /// SplitMix64 (Steele, Lea and Flood 2014).
-    struct Random(u64);
-    impl Random {
-        fn next(&mut self) -> u64 {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        }
-    }
-
     /// A value for each phase: a constant, the effect of one factor, and noise.
     fn values(phases: usize, count: usize, effect: f64, unrest: f64) -> Vec<Option<f64>> {
-        let mut random = Random(7);
+        let mut random = SplitMix64::new(7);
         let mut value = |phase: usize| {
             let second = |factor| design::is_second(count, factor, phase as u64);
             let sign = |factor| if second(factor) { 1.0 } else { -1.0 };

@@ -382,7 +382,7 @@ impl Random {
 #[test]
 fn long_ways_through_larger_computers() {
     for seed in 1..=60u64 {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random(seed.wrapping_mul(splitmix::GOLDEN_GAMMA));
         let files = (seed % 4) as u8;
         let mut world = World::new(3, files, &[3, 2], seed % 2 == 0, seed % 3 == 0, 0, 0);
         let mut steps = Vec::new();

@@ -11,6 +11,7 @@ use crate::devices::testing::context::Alone;
 use crate::devices::testing::device::Device as TestDevice;
 use crate::devices::testing::memory::Host;
 use crate::devices::trapped::{Access, TrappedDevice, VirtioContext, WouldBlock};
+use crate::devices::virtio::QUEUE_PARTS;
 use crate::devices::virtio::register::*;
 use crate::devices::virtio::transport::MmioTransport;
 use crate::hart::decode::Width;
@@ -286,7 +287,7 @@ impl Guest {
 pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
     let guests = shares.len();
     let sectors = first_of(guests) as usize;
-    let device = TestDevice::new(DeviceKind::Disk, REGISTERS, 256, INDIRECT_TABLES | features);
+    let device = TestDevice::new(DeviceKind::Disk, REGISTERS, 256, INDIRECT_DESCRIPTORS | features);
     device.configuration.set(sectors as u64);
     let world = World {
         host: Host::new(0x30_0000),

@@ -5,6 +5,8 @@ mod shares;
 mod stop;
 mod world;
 
+use splitmix::SplitMix64;
+
 use self::guest::*;
 use self::world::*;
 use super::*;
@@ -12,16 +14,10 @@ use crate::devices::trapped::TrappedDevice;
 use crate::devices::virtio::{VERSION_1, register};
 use crate::hart::decode::Width;
 
-/// A sequence of numbers below what is asked for (SplitMix64).
+/// A sequence of numbers below what is asked for.
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % below.max(1)
-    }
+    let mut random = SplitMix64::new(seed);
+    move |below| random.next() % below.max(1)
 }
 
 #[test]
