@@ -287,7 +287,12 @@ impl Guest {
 pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
     let guests = shares.len();
     let sectors = first_of(guests) as usize;
-    let device = TestDevice::new(DeviceKind::Disk, REGISTERS, 256, INDIRECT_DESCRIPTORS | features);
+    let device = TestDevice::new(
+        DeviceKind::Disk,
+        REGISTERS,
+        256,
+        INDIRECT_DESCRIPTORS | features,
+    );
     device.configuration.set(sectors as u64);
     let world = World {
         host: Host::new(0x30_0000),
