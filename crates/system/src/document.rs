@@ -25,6 +25,15 @@ impl Origin {
     }
 }
 
+/// A value that was read, and where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands, or where its table begins if it is a default.
+    pub origin: Origin,
+}
+
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -45,7 +54,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What the kind of value is called in messages.
+    /// Name of the kind of value in messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "a text",

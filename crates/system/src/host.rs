@@ -1,4 +1,4 @@
-//! What a system takes from the host: its network and the hour of the day. Both are off unless a file asks for them, because a
+//! Network and hour of the day that a system takes from the host. Both are off unless a file asks for them, because a
 //! run that takes something from the host cannot be repeated.
 
 use std::net::Ipv4Addr;
@@ -57,7 +57,7 @@ pub enum Date {
 }
 
 impl Date {
-    /// What a system has that does not say: the beginning of 2025, which is also the date of everything in built images.
+    /// Date of a system that names none: the beginning of 2025, which is also the date of everything in built images.
     pub const FIXED: Self = Self::At(1_735_689_600);
 
     /// Reads `host` or `YYYY-MM-DDTHH:MM:SSZ`; `None` if it is neither, or lies before 1970 or after 2199.

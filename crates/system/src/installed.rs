@@ -10,6 +10,11 @@ const DATA: &str = "share/partita";
 /// How many of the folders that the command lies in are looked at.
 const DEPTH: usize = 5;
 
+/// The exercisers' kernel by name.
+pub const EXERCISER: &str = "exerciser";
+/// Exercisers' kernel with its code and data in another order.
+pub const SHUFFLED: &str = "exerciser-shuffled";
+
 /// The bare program of this name that belongs to the `command`, or where it would be.
 pub fn program(command: &Path, name: &str) -> PathBuf {
     let above = || command.ancestors().skip(1).take(DEPTH);
@@ -54,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_where_they_were_built_and_where_they_were_installed() {
+    fn programs_are_found_built_and_installed() {
         let root = tempfile::tempdir().unwrap();
         let built = root.path().join("tree/target");
         let command = built.join("release/partita");

@@ -1,7 +1,7 @@
 //! Keys in words for people: what each takes, what holds without it, and the remedy of a wrong value.
 
 use crate::cache::BUILT_FILES;
-use crate::section::{EXERCISER, SHUFFLED};
+use crate::installed::{EXERCISER, SHUFFLED};
 use crate::{Bytes, Duration, FileName};
 use abi::keys::{Row, Scope, Takes, Without};
 use abi::system::{HIDEABLE, MAX_HARTS, MAX_NAME_LENGTH};
@@ -13,7 +13,7 @@ pub fn built_files() -> Vec<String> {
     names.collect()
 }
 
-/// What a key takes, in Markdown.
+/// Values that a key takes, in Markdown.
 pub fn takes(row: &Row) -> String {
     let code = |words: &[&str]| -> String {
         let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
@@ -54,7 +54,7 @@ pub fn takes(row: &Row) -> String {
     }
 }
 
-/// What holds without a key in a table of `scope`, in words.
+/// Default of a key in a table of `scope`, in words.
 pub fn without(row: &Row, scope: Scope) -> String {
     if scope.of_system().is_some_and(|scope| row.is_in(scope)) {
         return String::from("the system's");

@@ -24,10 +24,11 @@ mod tests;
 pub mod verify;
 
 pub use contents::contents;
-pub use document::{Document, Node, Origin, Table, Value};
+pub use document::{Document, Located, Node, Origin, Table, Value};
 pub use host::{Date, Forward, HostNetwork, calendar};
+pub use installed::{EXERCISER, SHUFFLED};
 pub use model::*;
 pub use problem::{Mistakes, Problem};
 pub use quantity::{Bytes, Duration};
-pub use section::{EXERCISER, SHUFFLED};
+
 pub use settings::Settings;

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 /// Where the board's memory begins.
 const MEMORY_BASE: u64 = 0x8000_0000;
-/// What the firmware and the hypervisor take at its beginning; generous.
+/// Bytes that the firmware and the hypervisor take at its beginning; generous.
 const HYPERVISOR_END: u64 = MEMORY_BASE + (16 << 20);
-/// What the board's device tree takes at its end; generous.
+/// Bytes that the board's device tree takes at its end; generous.
 const TREE_SIZE: u64 = 4 << 20;
 
 /// The pieces of a computer's memory that are left for VMs, beside firmware, hypervisor, device tree and a

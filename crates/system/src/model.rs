@@ -1,7 +1,7 @@
 //! A system as it was checked: harts, memory, policies, and the VMs with their devices.
 
 use crate::cache::Cache;
-use crate::document::Origin;
+use crate::document::{Located, Origin};
 use crate::host::{Date, HostNetwork};
 use crate::settings::Settings;
 use abi::keys::{self, Key, Value};
@@ -14,15 +14,6 @@ pub const BOARD_SLOTS: usize = abi::system::MAX_BOARD_SLOTS;
 /// Harts of QEMU's virt board that one hart set can name.
 pub const BOARD_HARTS: u32 = abi::system::MAX_HARTS;
 
-/// A value and where it was written.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Located<T> {
-    /// The value.
-    pub value: T,
-    /// Where it stands, or where its table begins if it is a default.
-    pub origin: Origin,
-}
-
 /// A file that a system names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileName {
@@ -33,7 +24,7 @@ pub enum FileName {
 }
 
 impl FileName {
-    /// What stands in front of the name of a file that `partita images` builds.
+    /// Prefix of the names of files that `partita images` builds.
     pub const BUILT: &str = "image:";
 
     /// The file's path, where `cache` holds the built ones.
@@ -50,7 +41,7 @@ impl FileName {
 pub struct Disk {
     /// The image, in QEMU's raw form.
     pub file: Located<FileName>,
-    /// Whether what the guest writes stays. Otherwise each run starts from the same image.
+    /// Keeps what the guest writes. Otherwise each run starts from the same image.
     pub persistent: bool,
     /// The virtio-mmio slot, if the system file names one.
     pub slot: Option<Located<u8>>,
@@ -61,7 +52,7 @@ pub struct Disk {
 /// A disk that VMs share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedDisk {
-    /// What the VMs' slices call it.
+    /// Name by which the VMs' slices refer to it.
     pub name: String,
     /// Where its table begins.
     pub origin: Origin,
@@ -78,7 +69,7 @@ pub struct Slice {
     pub offset: Located<Bytes>,
     /// How long it is, a multiple of 512 bytes; to the disk's end without it.
     pub size: Option<Located<Bytes>>,
-    /// Whether the guest may not write.
+    /// Refuses the guest's writes.
     pub read_only: bool,
 }
 
@@ -89,7 +80,7 @@ pub struct Switch {
     pub name: String,
     /// Where its table begins.
     pub origin: Origin,
-    /// Whether a card of the board, on the network of this name, is its uplink.
+    /// Has a card of the board, on the network of this name, as its uplink.
     pub uplink: bool,
 }
 
@@ -149,7 +140,7 @@ impl Vm {
         self.settings.origin(key).unwrap_or(&self.origin)
     }
 
-    /// Whether its guest drives a device of the computer itself, which reaches memory past the hypervisor.
+    /// Returns true if its guest drives a device of the computer directly: such a device reaches memory without the hypervisor.
     #[must_use]
     pub fn drives_devices(&self) -> bool {
         let others = self.get(keys::RNG) || self.terminals.is_some();
@@ -173,14 +164,14 @@ impl Vm {
         io.unwrap_or_else(|| self.get(keys::IO))
     }
 
-    /// Whether a device that is reached so is to use other addresses than the guest does, and so offers `VIRTIO_F_ACCESS_PLATFORM`.
+    /// Returns true if a device reached by `io` uses other addresses than the guest, and so offers `VIRTIO_F_ACCESS_PLATFORM`.
     #[must_use]
     pub fn tells_addresses(&self, io: Io) -> bool {
         self.get(keys::PLACEMENT) != Placement::Real && io == Io::Direct
     }
 }
 
-/// What a VM's users do.
+/// Behaviour of a VM's users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Habits {
     /// How many there are, each at a terminal of their own.
@@ -200,7 +191,7 @@ pub struct System {
     pub memory: Located<Bytes>,
     /// The values of its other keys, those of `[experiment]` among them.
     pub settings: Settings,
-    /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.
+    /// Console that a terminal is connected with unless `--console` names another: a VM's name, or `partita`.
     pub console: Option<String>,
     /// The hour of the day when the computer is switched on.
     pub date: Date,
@@ -225,7 +216,7 @@ impl System {
         self.get(keys::TIME_LIMIT).map(Duration)
     }
 
-    /// What a run takes from the host, so that it cannot be repeated; for people.
+    /// Names, for people, of all that a run takes from the host, which makes it impossible to repeat.
     pub fn from_host(&self) -> Vec<String> {
         let date = (self.date == Date::Host).then(|| String::from("the hour of the day"));
         let network = self.host.as_ref();

@@ -13,9 +13,9 @@ pub struct Problem {
     pub key: String,
     /// The value as it was written.
     pub value: Option<String>,
-    /// What is wrong.
+    /// Description of the mistake.
     pub message: String,
-    /// What to do about it.
+    /// Remedy.
     pub remedy: String,
 }
 

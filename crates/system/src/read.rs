@@ -9,7 +9,7 @@ use super::document::{Document, Node, Origin, Value};
 use super::section::Section;
 use super::{
     BOARD_HARTS, Bytes, Date, Duration, Forward, HostNetwork, Located, Mistakes, Problem, Settings,
-    System, Vm, verify,
+    Switch, System, Vm, verify,
 };
 use abi::keys::{self, Scope};
 use abi::system::{MAX_VMS, RESERVED_NAME};
@@ -40,75 +40,23 @@ fn read(document: &Document) -> Result<System, Mistakes> {
     let memory = root.size(keys::MEMORY);
     let mut settings = root.settings();
     if let Some(mut experiment) = root.table_of(keys::EXPERIMENT) {
-        settings.extend(read_experiment(&mut experiment));
+        settings.extend(loops::read_experiment(&mut experiment));
         root.problems.extend(experiment.finish());
     }
     check_reservation_limit(&mut root, &settings);
     let console = root.text_of(keys::CONSOLE);
     let date = read_date(&mut root);
     let host = read_host(&mut root);
-
     let disks = disks::read_shared(&mut root);
     let switches = switches::read_switches(&mut root);
-    let mut vms = Vec::new();
-    let mut vm_problems = Vec::new();
-    let tables = root.named_tables(keys::VMS);
-    if let Some(Node {
-        value: Value::Table(table),
-        ..
-    }) = root.table.get(keys::VMS.name())
-        && !(1..=MAX_VMS).contains(&table.iter().count())
-    {
-        let message = format!("there are {} VMs", table.iter().count());
-        let remedy = format!("describe 1 to {MAX_VMS}, each in a table [vm.NAME]");
-        let problem = Problem::new(document, &origin, "vm", message, remedy);
-        root.problems.push(problem);
-    }
-    for (name, section) in tables {
-        let (mut vm, problems) = read_vm(section, name);
-        if let Some(vm) = &mut vm {
-            vm_problems.extend(switches::divide(vm, &switches, document));
-        }
-        vms.extend(vm);
-        vm_problems.extend(problems);
-    }
+    let (vms, vm_problems) = read_vms(&mut root, &switches);
 
-    if let Some((node, name)) = console
-        && name != RESERVED_NAME
-        && vm_problems.is_empty()
-        && !vms.iter().any(|vm: &Vm| vm.name.as_str() == name)
-    {
-        let remedy = format!("name one of the VMs, or {RESERVED_NAME} for the operator's prompt");
-        root.report(node, "console", String::from("no VM has this name"), remedy);
-    }
-    if let Some(node) = root.table.get(keys::HOST_NETWORK.name())
-        && let Some(host) = &host
-        && vm_problems.is_empty()
-        && !vms.iter().any(|vm: &Vm| {
-            let mut cards = vm.network.iter();
-            cards.any(|card| card.network.value == host.network)
-        })
-        && !switches
-            .iter()
-            .any(|switch| switch.uplink && switch.name == host.network)
-    {
-        let is_switch = switches.iter().any(|switch| switch.name == host.network);
-        let remedy = match is_switch {
-            true => format!(
-                "give the switch a card: [switch.{}] with uplink = true",
-                host.network
-            ),
-            false => String::from("name a network that a VM has a card on"),
-        };
-        root.report(
-            node,
-            "host-network",
-            String::from("no VM is on this network"),
-            remedy,
-        );
+    let complete = vm_problems.is_empty();
+    if complete {
+        check_console(&mut root, console, &vms);
+        check_host_network(&mut root, host.as_ref(), &vms, &switches);
     }
     let mut problems = root.finish();
-    let complete = vm_problems.is_empty();
     problems.extend(vm_problems);
     // What is missing has been reported; the rest is checked all the same.
     let harts = harts.unwrap_or(Located {
@@ -120,17 +68,18 @@ fn read(document: &Document) -> Result<System, Mistakes> {
         value: Bytes(u64::MAX),
         origin,
     });
+    // A guest on the host's network needs the present time.
+    let without_date = if host.is_some() {
+        Date::Host
+    } else {
+        Date::FIXED
+    };
     let system = System {
         harts,
         memory,
         settings,
         console: console.map(|(_, name)| String::from(name)),
-        // What is on the host's network wants to know what time it is there.
-        date: date.unwrap_or(if host.is_some() {
-            Date::Host
-        } else {
-            Date::FIXED
-        }),
+        date: date.unwrap_or(without_date),
         host,
         disks,
         switches,
@@ -145,6 +94,71 @@ fn read(document: &Document) -> Result<System, Mistakes> {
     Ok(system)
 }
 
+/// Reads the tables `[vm.NAME]`: the VMs, and their mistakes.
+fn read_vms(root: &mut Section<'_>, switches: &[Switch]) -> (Vec<Vm>, Vec<Problem>) {
+    let document = root.document;
+    let (mut vms, mut problems) = (Vec::new(), Vec::new());
+    let tables = root.named_tables(keys::VMS);
+    if let Some(Node {
+        value: Value::Table(table),
+        ..
+    }) = root.table.get(keys::VMS.name())
+        && !(1..=MAX_VMS).contains(&table.iter().count())
+    {
+        let message = format!("there are {} VMs", table.iter().count());
+        let remedy = format!("describe 1 to {MAX_VMS}, each in a table [vm.NAME]");
+        let problem = Problem::new(document, &root.origin, "vm", message, remedy);
+        root.problems.push(problem);
+    }
+    for (name, section) in tables {
+        let (mut vm, of_vm) = read_vm(section, name);
+        if let Some(vm) = &mut vm {
+            problems.extend(switches::divide(vm, switches, document));
+        }
+        vms.extend(vm);
+        problems.extend(of_vm);
+    }
+    (vms, problems)
+}
+
+/// Checks that `console` names a VM or the operator's prompt.
+fn check_console(root: &mut Section<'_>, console: Option<(&Node, &str)>, vms: &[Vm]) {
+    let Some((node, name)) = console else {
+        return;
+    };
+    if name != RESERVED_NAME && !vms.iter().any(|vm| vm.name.as_str() == name) {
+        let remedy = format!("name one of the VMs, or {RESERVED_NAME} for the operator's prompt");
+        root.report(node, "console", String::from("no VM has this name"), remedy);
+    }
+}
+
+/// Checks that a VM's card or a switch's uplink is on the network that reaches the host's.
+fn check_host_network(
+    root: &mut Section<'_>,
+    host: Option<&HostNetwork>,
+    vms: &[Vm],
+    switches: &[Switch],
+) {
+    let key = keys::HOST_NETWORK.name();
+    let (Some(node), Some(host)) = (root.table.get(key), host) else {
+        return;
+    };
+    let mut cards = vms.iter().flat_map(|vm| &vm.network);
+    let on_card = cards.any(|card| card.network.value == host.network);
+    let switch = switches.iter().find(|switch| switch.name == host.network);
+    if on_card || switch.is_some_and(|switch| switch.uplink) {
+        return;
+    }
+    let remedy = match switch {
+        Some(switch) => format!(
+            "give the switch a card: [switch.{}] with uplink = true",
+            switch.name
+        ),
+        None => String::from("name a network that a VM has a card on"),
+    };
+    root.report(node, key, String::from("no VM is on this network"), remedy);
+}
+
 /// The number of harts.
 fn required(root: &mut Section<'_>) -> Option<Located<u32>> {
     let node = root.node(keys::HARTS)?;
@@ -152,13 +166,6 @@ fn required(root: &mut Section<'_>) -> Option<Located<u32>> {
     let value = root.number(node, key)?;
     let origin = node.origin.clone();
     Some(Located { value, origin })
-}
-
-/// `[experiment]`, of the system or of a VM.
-fn read_experiment(section: &mut Section<'_>) -> Settings {
-    let mut settings = section.settings();
-    loops::complete(section, &mut settings);
-    settings
 }
 
 fn read_date(root: &mut Section<'_>) -> Option<Date> {

@@ -3,17 +3,12 @@
 use super::document::{Document, Node, Origin, Table, Value};
 use super::{Bytes, Duration, FileName, Located, Problem, Settings};
 use crate::cache::BUILT_FILES;
-use crate::installed;
+use crate::installed::{self, EXERCISER, SHUFFLED};
 use crate::keys::built_files;
 use abi::keys::{self, Key, NOTES, RENAMED, RENAMED_WORDS, ROWS, Row, Scope, Takes, Without, of};
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-
-/// The exercisers' kernel by name.
-pub const EXERCISER: &str = "exerciser";
-/// The same kernel with its code and data in another order.
-pub const SHUFFLED: &str = "exerciser-shuffled";
 
 /// Keys whose values are no settings.
 const READ_ALONE: [usize; 3] = [
@@ -22,7 +17,7 @@ const READ_ALONE: [usize; 3] = [
     keys::SHARE.place(),
 ];
 
-/// Whether bytes can be read at a place of one's choice, as they cannot from a pipe.
+/// Returns true if bytes can be read at any offset, unlike from a pipe.
 fn is_storage(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else {
         return false;
@@ -423,7 +418,7 @@ fn place_of(path: &str) -> String {
     }
 }
 
-/// What to do about a key that is none: the likeliest, or all.
+/// Remedy for an unknown key: the most similar known key, or all of them.
 fn remedy<'k>(name: &str, known: impl Iterator<Item = &'k str> + Clone) -> String {
     let likeness = |known: &str| strsim::jaro_winkler(name, known);
     let near = known

@@ -1,7 +1,6 @@
 //! The values that a table of a system file gives for its keys, each with its place in the text.
 
-use crate::Located;
-use crate::document::Origin;
+use crate::document::{Located, Origin};
 use abi::keys::{Key, ROWS, Row, Value};
 use std::collections::BTreeMap;
 

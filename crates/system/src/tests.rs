@@ -306,7 +306,7 @@ fn renamed_keys_are_refused_by_new_name() {
 }
 
 #[test]
-fn text_that_is_no_toml_is_reported_with_its_line() {
+fn invalid_toml_is_reported_with_its_line() {
     let found = mistakes("harts = 4\nmemory = = 5\n", &[]);
     assert!(
         found
@@ -319,7 +319,7 @@ fn text_that_is_no_toml_is_reported_with_its_line() {
 }
 
 #[test]
-fn a_table_that_is_there_twice_is_one_mistake() {
+fn duplicate_tables_are_one_mistake() {
     let vm =
         "[vm.web]\nvcpus = 4\nmemory = \"512 MiB\"\nshare = 30\nkernel = \"image:debian/kernel\"\n";
     let text = format!("harts = 4\nmemory = \"2 GiB\"\n{vm}{vm}");
@@ -369,7 +369,7 @@ fn messages_name_what_is_there() {
 }
 
 #[test]
-fn terminals_are_read_with_what_their_users_do() {
+fn terminals_are_read_with_their_users() {
     let with = |terminals: &str| vec![format!("vm.web.terminals={terminals}")];
     let change = with(r#"{ count = 3, transactions = 20, think-time = "200 ms" }"#);
     let system = read(GOOD, &[&change[0]]).unwrap();

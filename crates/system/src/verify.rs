@@ -1,4 +1,4 @@
-//! What a system asks of the board: harts, memory, slots and disks, each claimed once.
+//! Checks of what a system needs of the board: harts, memory, slots and disks, each claimed once.
 
 pub mod slices;
 mod switches;
@@ -177,14 +177,14 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
     }
 }
 
-/// Whether the vCPUs of a VM may go to other harts, where there are any that are shared.
+/// Returns true if the vCPUs of a VM may move between shared harts.
 fn floats(system: &System, vm: &Vm) -> bool {
     let own = vm.settings.given(keys::SCHEDULING);
     matches!(vm.allocation.value, Allocation::Shared { .. })
         && own.unwrap_or_else(|| system.get(keys::SCHEDULING)) == Scheduling::Floating
 }
 
-/// Whether vCPUs that are to move at every dispatch have two harts, of the `left` that are shared, to move between.
+/// Checks that vCPUs that move at every dispatch have at least two of the `left` shared harts.
 fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
     let is_floating = system.get(keys::SCHEDULING) == Scheduling::Floating;
     let floating = is_floating && system.vms.iter().any(|vm| floats(system, vm));
@@ -204,7 +204,7 @@ fn migration(document: &Document, system: &System, left: usize, problems: &mut V
     problems.push(Problem::new(document, origin, key, message, remedy).with_value(value.name()));
 }
 
-/// Whether translations that are never dropped belong to vCPUs that never go to another hart.
+/// Checks that vCPUs whose translations are never purged never move to another hart.
 fn translations(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
     let rule = system.get(keys::TLB_PURGE);
     let Some(origin) = system.settings.origin(keys::TLB_PURGE) else {

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aligned_files_begin_at_words_and_are_found() {
+    fn aligned_files_begin_at_words() {
         let mut writer = Writer::new();
         let names = ["a", "bc", "def", "ghij", "klmno", "pqrstu"];
         for (length, name) in names.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is composed is what the hypervisor reads.
+//! The hypervisor's reader finds in an image what was composed into it.
 
 use super::*;
 use crate::{Document, Origin};
@@ -157,7 +157,7 @@ fn hidden_extensions_reach_the_hypervisor() {
 }
 
 #[test]
-fn each_device_has_a_slot_of_its_own() {
+fn devices_have_distinct_slots() {
     let folder = tempfile::tempdir().unwrap();
     let system = system(folder.path());
     let slots = slots::Assignment::of(&system);
@@ -185,7 +185,7 @@ fn a_file_that_vanishes_is_named() {
 }
 
 #[test]
-fn the_hypervisor_reads_the_switches_and_who_has_ports() {
+fn switches_and_ports_reach_the_hypervisor() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("kernel"), b"kernel").unwrap();
     let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 30\nkernel = \"kernel\"";

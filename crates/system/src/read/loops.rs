@@ -5,9 +5,16 @@ use crate::section::Section;
 use abi::keys;
 use abi::system::{HIDEABLE, Hidden, PausePreset};
 
+/// Reads `[experiment]`, of the system or of a VM.
+pub(super) fn read_experiment(section: &mut Section<'_>) -> Settings {
+    let mut settings = section.settings();
+    complete(section, &mut settings);
+    settings
+}
+
 /// Gives the numbers of a preset of pause-loop exiting to the keys that are not given themselves. That no hart may have pause-loop exiting is
 /// no mistake, as the same system runs on many computers.
-pub(super) fn complete(section: &mut Section<'_>, settings: &mut Settings) {
+fn complete(section: &mut Section<'_>, settings: &mut Settings) {
     let given = (
         settings.given(keys::PLE_WINDOW),
         settings.get(keys::PLE_WINDOW_MAX),

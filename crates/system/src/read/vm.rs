@@ -1,8 +1,7 @@
 //! One VM of a system file.
 
 use super::disks::read_disks;
-use super::loops::read_hidden;
-use super::read_experiment;
+use super::loops::{read_experiment, read_hidden};
 use crate::document::Value;
 use crate::section::Section;
 use crate::{BOARD_HARTS, Bytes, Card, FileName, Habits, Located, Problem, Vm};

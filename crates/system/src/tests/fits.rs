@@ -1,10 +1,10 @@
-//! What VMs ask for that does not fit: too many vCPUs, harts or devices, and disks that two VMs claim.
+//! VMs that do not fit: too many vCPUs, harts or devices, and disks that two VMs claim.
 
 use super::*;
 
-/// What a check lets through must not fail in the hypervisor: both know one list of limits.
+/// A system without mistakes must not fail in the hypervisor: both use one list of limits.
 #[test]
-fn six_vms_of_sixteen_vcpus_are_too_many() {
+fn vcpus_beyond_the_limit_are_refused() {
     let vm = |number: u32| {
         format!(
             "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"image:debian/kernel\"\n"
@@ -118,7 +118,7 @@ fn what_does_not_fit_is_found() {
 }
 
 #[test]
-fn a_disk_that_keeps_belongs_to_one_vm() {
+fn persistent_disks_belong_to_one_vm() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let name = file.path().to_str().unwrap();
     let kept = format!("vm.web.disks=[{{ file = {name:?}, persistent = true }}]");

@@ -37,7 +37,7 @@ fn slices_are_read_and_described() {
 }
 
 #[test]
-fn two_vms_may_read_the_same_and_not_write_it() {
+fn slices_overlap_only_for_reading() {
     let file = disk();
     let disk = shared(&file);
     let reader = slice("control", ", read-only = true");

@@ -25,7 +25,7 @@ network = ["wide", "lan"]
 "#;
 
 #[test]
-fn a_card_on_a_switch_is_a_port_of_it() {
+fn cards_on_switches_are_ports() {
     let system = read(TWO, &[]).unwrap();
     let [lan] = &system.switches[..] else {
         panic!("{:?}", system.switches)

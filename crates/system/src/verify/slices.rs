@@ -11,7 +11,7 @@ struct Known<'a> {
     description: SliceDescription,
 }
 
-/// What the hypervisor is told of a slice, if the system has the disk.
+/// Description of a slice for the hypervisor, if the system has the disk.
 pub fn describe(system: &System, slice: &Slice) -> Option<SliceDescription> {
     let named = |disk: &SharedDisk| disk.name == slice.of.value;
     let place = system.disks.iter().position(named)?;
