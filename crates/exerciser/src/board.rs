@@ -6,9 +6,9 @@ use fdt::node::FdtNode;
 use crate::arch::sync::Once;
 
 /// The most harts that the exerciser uses.
-pub const MOST_HARTS: usize = 64;
+pub const MAX_HARTS: usize = 64;
 /// The most virtio-mmio slots that it looks at.
-pub const MOST_SLOTS: usize = 16;
+pub const MAX_SLOTS: usize = 16;
 
 /// A memory-mapped device: where its registers are and which source of the APLIC it drives.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,9 +35,9 @@ pub struct Board {
     /// Offset of a device's address of a byte from a hart's (`dma-ranges` of the bus), modulo 2^64.
     pub device_offset: u64,
     /// Hart ids, the boot hart first.
-    pub harts: [u64; MOST_HARTS],
+    pub harts: [u64; MAX_HARTS],
     /// Page of each hart's interrupt file, in the same order.
-    pub pages: [u64; MOST_HARTS],
+    pub pages: [u64; MAX_HARTS],
     pub hart_count: usize,
     pub files: Files,
     /// Ticks of `time` per second.
@@ -46,7 +46,7 @@ pub struct Board {
     pub aplic: u64,
     /// The clock that tells the date; 0 where there is none.
     pub clock: u64,
-    pub slots: [Slot; MOST_SLOTS],
+    pub slots: [Slot; MAX_SLOTS],
     pub slot_count: usize,
     pub isa: &'static str,
     pub bootargs: &'static str,
@@ -113,6 +113,37 @@ fn cells(node: FdtNode<'_, 'static>, name: &str) -> impl Iterator<Item = u32> {
         .filter_map(|cell| cell.try_into().ok().map(u32::from_be_bytes))
 }
 
+/// Interrupt controllers of the harts, while the tree is read.
+#[derive(Debug)]
+struct Controllers {
+    /// Hart of the last node of a hart: its controller's node is below it.
+    hart: u64,
+    /// Phandle of each hart's controller, with the hart; 0 where there is none.
+    known: [(u32, u64); MAX_HARTS],
+    /// Phandles in the order of the interrupt files.
+    order: [u32; MAX_HARTS],
+}
+
+impl Default for Controllers {
+    fn default() -> Self {
+        Self {
+            hart: 0,
+            known: [(0, 0); MAX_HARTS],
+            order: [0; MAX_HARTS],
+        }
+    }
+}
+
+impl Controllers {
+    /// Adds the controller of the last hart.
+    fn add(&mut self, handle: Option<u64>) {
+        let free = self.known.iter_mut().find(|(handle, _)| *handle == 0);
+        if let (Some(handle), Some(slot)) = (handle, free) {
+            *slot = (handle as u32, self.hart);
+        }
+    }
+}
+
 impl Board {
     /// Reads the tree. `boot_hart` is put first.
     ///
@@ -126,98 +157,123 @@ impl Board {
         let mut board = Self {
             memory: (0, 0),
             device_offset: 0,
-            harts: [0; MOST_HARTS],
-            pages: [0; MOST_HARTS],
+            harts: [0; MAX_HARTS],
+            pages: [0; MAX_HARTS],
             hart_count: 0,
             files: Files::default(),
             timebase: 0,
             uart: 0,
             aplic: 0,
             clock: 0,
-            slots: [Slot::default(); MOST_SLOTS],
+            slots: [Slot::default(); MAX_SLOTS],
             slot_count: 0,
             isa: "",
             bootargs: "",
             initrd: (0, 0),
             device_tree: (tree_address, tree_address + tree.total_size() as u64),
         };
-        let mut last_hart = 0;
-        // Interrupt controller of each hart by phandle, and the order of the interrupt files.
-        let mut controllers = [(0u32, 0u64); MOST_HARTS];
-        let mut order = [0u32; MOST_HARTS];
+        let mut controllers = Controllers::default();
         for node in tree.all_nodes() {
-            let name = node.name;
-            if name == "cpus" {
-                board.timebase = number(node, "timebase-frequency").unwrap_or(0);
-            } else if name.starts_with("cpu@") {
-                let disabled = text(node, "status").is_some_and(|status| status == "disabled");
-                last_hart = number(node, "reg").ok_or("a hart's reg")?;
-                if let (false, Some(slot)) = (disabled, board.harts.get_mut(board.hart_count)) {
-                    *slot = last_hart;
-                    board.hart_count += 1;
-                    board.isa = text(node, "riscv,isa").unwrap_or(board.isa);
-                }
-            } else if is_compatible(node, "riscv,cpu-intc") {
-                if let (Some(handle), Some(slot)) = (
-                    number(node, "phandle"),
-                    controllers.iter_mut().find(|(handle, _)| *handle == 0),
-                ) {
-                    *slot = (handle as u32, last_hart);
-                }
-            } else if name.starts_with("memory@") {
-                let region = node
-                    .reg()
-                    .and_then(|mut regions| regions.next())
-                    .ok_or("memory's reg")?;
-                let start = region.starting_address.addr() as u64;
-                board.memory = (start, start + region.size.ok_or("memory's size")? as u64);
-            } else if name == "soc" {
-                board.device_offset = device_offset(node);
-            } else if name == "chosen" {
-                board.bootargs = text(node, "bootargs").unwrap_or("");
-                let end = |name| number(node, name).unwrap_or(0);
-                board.initrd = (end("linux,initrd-start"), end("linux,initrd-end"));
-            } else if is_compatible(node, "riscv,imsics") {
-                // Supervisor level: the files drive external interrupt 9 (AIA §3.2, and the binding).
-                if cells(node, "interrupts-extended").nth(1) == Some(9) {
-                    let guest_bits = number(node, "riscv,guest-index-bits").unwrap_or(0);
-                    board.files = Files {
-                        base: address(node).ok_or("imsic's reg")?,
-                        stride: 4096 << guest_bits.min(12),
-                        identities: number(node, "riscv,num-ids").unwrap_or(63),
-                    };
-                    for (slot, handle) in order
-                        .iter_mut()
-                        .zip(cells(node, "interrupts-extended").step_by(2))
-                    {
-                        *slot = handle;
-                    }
-                }
-            } else if is_compatible(node, "riscv,aplic") {
-                // The supervisor domain has no children.
-                if node.property("riscv,children").is_none() {
-                    board.aplic = address(node).unwrap_or(0);
-                }
-            } else if is_compatible(node, "ns16550a") {
-                board.uart = address(node).unwrap_or(0);
-            } else if is_compatible(node, "google,goldfish-rtc") {
-                board.clock = address(node).unwrap_or(0);
-            } else if is_compatible(node, "virtio,mmio") {
-                let source = cells(node, "interrupts").next().unwrap_or(0);
-                if let (Some(address), Some(slot)) =
-                    (address(node), board.slots.get_mut(board.slot_count))
-                {
-                    *slot = Slot { address, source };
-                    board.slot_count += 1;
-                }
-            }
+            board.read_node(node, &mut controllers)?;
         }
         if board.hart_count == 0 || board.memory.1 == 0 || board.timebase == 0 {
             return Err("harts, memory or timebase-frequency");
         }
         board.put_first(boot_hart);
-        board.find_pages(&controllers, &order);
+        board.find_pages(&controllers);
         Ok(board)
+    }
+
+    /// Takes what a node says of the board.
+    fn read_node(
+        &mut self,
+        node: FdtNode<'_, 'static>,
+        controllers: &mut Controllers,
+    ) -> Result<(), &'static str> {
+        let name = node.name;
+        if name == "cpus" {
+            self.timebase = number(node, "timebase-frequency").unwrap_or(0);
+        } else if name.starts_with("cpu@") {
+            self.read_hart(node, controllers)?;
+        } else if is_compatible(node, "riscv,cpu-intc") {
+            controllers.add(number(node, "phandle"));
+        } else if name.starts_with("memory@") {
+            let region = node
+                .reg()
+                .and_then(|mut regions| regions.next())
+                .ok_or("memory's reg")?;
+            let start = region.starting_address.addr() as u64;
+            self.memory = (start, start + region.size.ok_or("memory's size")? as u64);
+        } else if name == "soc" {
+            self.device_offset = device_offset(node);
+        } else if name == "chosen" {
+            self.bootargs = text(node, "bootargs").unwrap_or("");
+            let end = |name| number(node, name).unwrap_or(0);
+            self.initrd = (end("linux,initrd-start"), end("linux,initrd-end"));
+        } else if is_compatible(node, "riscv,imsics") {
+            self.read_interrupt_files(node, controllers)?;
+        } else {
+            self.read_device(node);
+        }
+        Ok(())
+    }
+
+    fn read_hart(
+        &mut self,
+        node: FdtNode<'_, 'static>,
+        controllers: &mut Controllers,
+    ) -> Result<(), &'static str> {
+        let disabled = text(node, "status").is_some_and(|status| status == "disabled");
+        let hart = number(node, "reg").ok_or("a hart's reg")?;
+        controllers.hart = hart;
+        if let (false, Some(slot)) = (disabled, self.harts.get_mut(self.hart_count)) {
+            *slot = hart;
+            self.hart_count += 1;
+            self.isa = text(node, "riscv,isa").unwrap_or(self.isa);
+        }
+        Ok(())
+    }
+
+    fn read_interrupt_files(
+        &mut self,
+        node: FdtNode<'_, 'static>,
+        controllers: &mut Controllers,
+    ) -> Result<(), &'static str> {
+        // Supervisor level: the files drive external interrupt 9 (AIA §3.2, and the binding).
+        if cells(node, "interrupts-extended").nth(1) != Some(9) {
+            return Ok(());
+        }
+        let guest_bits = number(node, "riscv,guest-index-bits").unwrap_or(0);
+        self.files = Files {
+            base: address(node).ok_or("imsic's reg")?,
+            stride: 4096 << guest_bits.min(12),
+            identities: number(node, "riscv,num-ids").unwrap_or(63),
+        };
+        let handles = cells(node, "interrupts-extended").step_by(2);
+        for (slot, handle) in controllers.order.iter_mut().zip(handles) {
+            *slot = handle;
+        }
+        Ok(())
+    }
+
+    fn read_device(&mut self, node: FdtNode<'_, 'static>) {
+        if is_compatible(node, "riscv,aplic") {
+            // The supervisor domain has no children.
+            if node.property("riscv,children").is_none() {
+                self.aplic = address(node).unwrap_or(0);
+            }
+        } else if is_compatible(node, "ns16550a") {
+            self.uart = address(node).unwrap_or(0);
+        } else if is_compatible(node, "google,goldfish-rtc") {
+            self.clock = address(node).unwrap_or(0);
+        } else if is_compatible(node, "virtio,mmio") {
+            let source = cells(node, "interrupts").next().unwrap_or(0);
+            let slot = self.slots.get_mut(self.slot_count);
+            if let (Some(address), Some(slot)) = (address(node), slot) {
+                *slot = Slot { address, source };
+                self.slot_count += 1;
+            }
+        }
     }
 
     fn put_first(&mut self, boot_hart: u64) {
@@ -225,17 +281,15 @@ impl Board {
         harts.sort_unstable_by_key(|&hart| (hart != boot_hart, hart));
     }
 
-    fn find_pages(&mut self, controllers: &[(u32, u64)], order: &[u32]) {
+    fn find_pages(&mut self, controllers: &Controllers) {
         if self.files.base == 0 {
             return;
         }
         for (hart, page) in self.harts.iter().zip(&mut self.pages).take(self.hart_count) {
-            let position = order
-                .iter()
+            let position = (controllers.order.iter())
                 .filter(|&&handle| handle != 0)
                 .position(|handle| {
-                    controllers
-                        .iter()
+                    (controllers.known.iter())
                         .any(|(known, owner)| known == handle && owner == hart)
                 });
             *page = position.map_or(0, |index| {

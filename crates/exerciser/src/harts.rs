@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::arch::{csr, imsic, locks, sandbox, sbi, team};
-use crate::board::{MOST_HARTS, board};
+use crate::board::{MAX_HARTS, board};
 use crate::frames;
 use crate::interrupts;
 
@@ -110,7 +110,7 @@ pub fn send_by_sbi() {
     BY_SBI.store(true, Ordering::Relaxed);
 }
 
-static HARTS: [Hart; MOST_HARTS] = [const { Hart::new() }; MOST_HARTS];
+static HARTS: [Hart; MAX_HARTS] = [const { Hart::new() }; MAX_HARTS];
 
 /// The first `count` harts.
 pub fn all(count: usize) -> &'static [Hart] {
@@ -199,8 +199,8 @@ pub fn sleep_until(deadline: u64) {
     csr::take_interrupts();
 }
 
-/// The same by WRS.NTO, on a word that nobody writes: such a wait has no end but an interrupt (Zawrs, "Wait-on-Reservation-Set").
-pub fn wait_in_vain_until(deadline: u64) {
+/// Waits as [`sleep_until`] by WRS.NTO, on a word that nobody writes: such a wait has no end but an interrupt (Zawrs, "Wait-on-Reservation-Set").
+pub fn wait_on_reservation_until(deadline: u64) {
     let word = AtomicU32::new(0);
     set_timer(deadline);
     let enabled = csr::interrupt_enables();

@@ -54,7 +54,7 @@ pub const fn csr_write(number: u16, rs1: Register) -> u32 {
 
 /// A way to touch memory at the address in a0, with a1 as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Access {
     /// Reads: a failure is a load fault.
     Load,
     /// Writes, or reads and writes: a failure is a store fault.
@@ -62,48 +62,58 @@ pub enum Kind {
 }
 
 /// Every way to touch memory: name, instruction, kind, bytes.
-pub const ACCESSES: &[(&str, u32, Kind, u64)] = &[
-    ("lb", A0 << 15 | A1 << 7 | 0x03, Kind::Load, 1),
-    ("lh", A0 << 15 | 1 << 12 | A1 << 7 | 0x03, Kind::Load, 2),
-    ("lw", A0 << 15 | 2 << 12 | A1 << 7 | 0x03, Kind::Load, 4),
-    ("ld", A0 << 15 | 3 << 12 | A1 << 7 | 0x03, Kind::Load, 8),
-    ("lwu", A0 << 15 | 6 << 12 | A1 << 7 | 0x03, Kind::Load, 4),
-    ("flw", A0 << 15 | 2 << 12 | A1 << 7 | 0x07, Kind::Load, 4),
-    ("fld", A0 << 15 | 3 << 12 | A1 << 7 | 0x07, Kind::Load, 8),
+pub const ACCESSES: &[(&str, u32, Access, u64)] = &[
+    ("lb", A0 << 15 | A1 << 7 | 0x03, Access::Load, 1),
+    ("lh", A0 << 15 | 1 << 12 | A1 << 7 | 0x03, Access::Load, 2),
+    ("lw", A0 << 15 | 2 << 12 | A1 << 7 | 0x03, Access::Load, 4),
+    ("ld", A0 << 15 | 3 << 12 | A1 << 7 | 0x03, Access::Load, 8),
+    ("lwu", A0 << 15 | 6 << 12 | A1 << 7 | 0x03, Access::Load, 4),
+    ("flw", A0 << 15 | 2 << 12 | A1 << 7 | 0x07, Access::Load, 4),
+    ("fld", A0 << 15 | 3 << 12 | A1 << 7 | 0x07, Access::Load, 8),
     (
         "lr.w",
         register_form(0b000_1000, 0, A0, 2, A1, 0x2f),
-        Kind::Load,
+        Access::Load,
         4,
     ),
     (
         "lr.d",
         register_form(0b000_1000, 0, A0, 3, A1, 0x2f),
-        Kind::Load,
+        Access::Load,
         8,
     ),
-    ("sb", register_form(0, A1, A0, 0, 0, 0x23), Kind::Store, 1),
-    ("sh", register_form(0, A1, A0, 1, 0, 0x23), Kind::Store, 2),
-    ("sw", register_form(0, A1, A0, 2, 0, 0x23), Kind::Store, 4),
-    ("sd", register_form(0, A1, A0, 3, 0, 0x23), Kind::Store, 8),
-    ("fsw", register_form(0, A1, A0, 2, 0, 0x27), Kind::Store, 4),
-    ("fsd", register_form(0, A1, A0, 3, 0, 0x27), Kind::Store, 8),
+    ("sb", register_form(0, A1, A0, 0, 0, 0x23), Access::Store, 1),
+    ("sh", register_form(0, A1, A0, 1, 0, 0x23), Access::Store, 2),
+    ("sw", register_form(0, A1, A0, 2, 0, 0x23), Access::Store, 4),
+    ("sd", register_form(0, A1, A0, 3, 0, 0x23), Access::Store, 8),
+    (
+        "fsw",
+        register_form(0, A1, A0, 2, 0, 0x27),
+        Access::Store,
+        4,
+    ),
+    (
+        "fsd",
+        register_form(0, A1, A0, 3, 0, 0x27),
+        Access::Store,
+        8,
+    ),
     (
         "amoadd.w",
         register_form(0, A1, A0, 2, A1, 0x2f),
-        Kind::Store,
+        Access::Store,
         4,
     ),
     (
         "amoswap.d",
         register_form(0b000_0100, A1, A0, 3, A1, 0x2f),
-        Kind::Store,
+        Access::Store,
         8,
     ),
     (
         "amomaxu.w",
         register_form(0b111_0000, A1, A0, 2, A1, 0x2f),
-        Kind::Store,
+        Access::Store,
         4,
     ),
 ];

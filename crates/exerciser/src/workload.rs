@@ -88,9 +88,9 @@ pub struct Workload {
     /// Lock kind and spin method.
     pub kind: LockKind,
     pub spin: SpinMethod,
-    /// True if the hypervisor is asked, at the start, how it allocates processors (paper 000 §3.1, the return
+    /// Queries the hypervisor, at the start, for its allocation of processors (paper 000 §3.1, the return
     /// code at start): dedicated ones are spun on by PAUSE, shared ones given back by the spin call.
-    pub asks_allocation: bool,
+    pub queries_allocation: bool,
     /// One step in so many waits for a partner's process to complete (0: none).
     pub partner_one_in: u64,
     /// One step in so many has a partner carry out a process (0: none).
@@ -171,7 +171,7 @@ impl Workload {
                     ("busy", SpinMethod::Busy),
                 ],
             )?,
-            asks_allocation: arguments.choice(
+            queries_allocation: arguments.choice(
                 "allocation",
                 false,
                 &[("ignore", false), ("code", true)],

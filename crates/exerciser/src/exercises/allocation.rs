@@ -13,7 +13,7 @@ use exerciser::sbi::Return;
 use super::work::has_vendor_calls;
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::{csr, sbi, team};
-use crate::board::{MOST_HARTS, board};
+use crate::board::{MAX_HARTS, board};
 use crate::console::say;
 use crate::harts::{self, Hart};
 
@@ -33,8 +33,8 @@ struct Area([AtomicU32; WORDS]);
 static AREA: Area = Area([const { AtomicU32::new(u32::MAX) }; WORDS]);
 
 /// By hart: how often it was interrupted, and the number of changes when it last was.
-static TAKEN: [AtomicU64; MOST_HARTS] = [const { AtomicU64::new(0) }; MOST_HARTS];
-static TOLD: [AtomicU32; MOST_HARTS] = [const { AtomicU32::new(0) }; MOST_HARTS];
+static TAKEN: [AtomicU64; MAX_HARTS] = [const { AtomicU64::new(0) }; MAX_HARTS];
+static TOLD: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(0) }; MAX_HARTS];
 
 fn word(offset: u64) -> u32 {
     let place = AREA.0.get(offset as usize / 4);

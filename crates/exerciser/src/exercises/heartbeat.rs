@@ -37,7 +37,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let memory_kib = arguments.number("memory-kib", 1024, 4, 1 << 22)?;
     let limit = arguments.number("gap-limit-ms", 0, 0, 1 << 32)?;
     let (board, frames_each) = (board(), memory_kib.div_ceil(4));
-    let mut regions = [0; crate::board::MOST_HARTS];
+    let mut regions = [0; crate::board::MAX_HARTS];
     for region in regions.iter_mut().take(count) {
         match frames::take_aligned(frames_each, frames::FRAME) {
             Some(start) => *region = start,

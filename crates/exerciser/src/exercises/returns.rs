@@ -15,7 +15,7 @@ use riscv::sbi::error::{INVALID_ADDRESS, INVALID_PARAMETER};
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::memory::{load, store};
 use crate::arch::sbi;
-use crate::board::{MOST_HARTS, board};
+use crate::board::{MAX_HARTS, board};
 use crate::console::say;
 use crate::frames::{self, FRAME};
 use crate::harts;
@@ -43,7 +43,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let pages = arguments.number("pages", 256, 1, MOST_PAGES as u64)?;
     let common_pages = arguments.number("common-pages", 64, 1, 1 << 20)?;
-    let mut own = [0; MOST_HARTS];
+    let mut own = [0; MAX_HARTS];
     for region in own.iter_mut().take(harts) {
         *region = take(pages);
     }

@@ -16,7 +16,7 @@ use riscv::sbi::RFENCE;
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::paging::{IDENTITY_END, R, Space, W, WINDOW, X};
 use crate::arch::{csr, memory, sbi};
-use crate::board::{MOST_HARTS, board};
+use crate::board::{MAX_HARTS, board};
 use crate::console::say;
 use crate::frames::{self, FRAME};
 use crate::harts::{self, Hart};
@@ -212,7 +212,7 @@ fn make_arena(pages: usize) -> Option<Arena> {
 }
 
 /// Two spaces a hart, both with the kernel where it is.
-fn make_spaces(harts: usize) -> Option<[[Space; 2]; MOST_HARTS]> {
+fn make_spaces(harts: usize) -> Option<[[Space; 2]; MAX_HARTS]> {
     let make = || {
         let space = Space::new()?;
         space.map(0, 0, IDENTITY_END, R | W | X)?;
@@ -221,7 +221,7 @@ fn make_spaces(harts: usize) -> Option<[[Space; 2]; MOST_HARTS]> {
     };
     let first = [make()?, make()?];
     first[0].entry(SHARED, 0)?;
-    let mut spaces = [first; MOST_HARTS];
+    let mut spaces = [first; MAX_HARTS];
     for pair in spaces.iter_mut().take(harts).skip(1) {
         *pair = [make()?, make()?];
     }
@@ -354,7 +354,7 @@ fn remap_shared(
     };
     if by_interrupt {
         TARGET.store(address, Ordering::Release);
-        let mut before = [0; MOST_HARTS];
+        let mut before = [0; MAX_HARTS];
         for (other, count) in others().zip(&mut before) {
             *count = other.answered.load(Ordering::Acquire);
         }

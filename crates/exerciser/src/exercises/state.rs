@@ -118,7 +118,9 @@ fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {
         2 => {
             if board().has("zawrs") {
                 for _ in 0..2 {
-                    harts::wait_in_vain_until(csr::time() + board().ticks(random.below(away) / 2));
+                    harts::wait_on_reservation_until(
+                        csr::time() + board().ticks(random.below(away) / 2),
+                    );
                 }
                 kept[4] = state::kept_after_sleep(has_sstc);
             }

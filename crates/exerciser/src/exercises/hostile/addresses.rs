@@ -1,6 +1,6 @@
 //! Accesses to every class of physical address that is not ours, and odd accesses to those that are.
 
-use exerciser::instruction::{A0, A1, ACCESSES, Kind, STORE_CONDITIONAL};
+use exerciser::instruction::{A0, A1, ACCESSES, Access, STORE_CONDITIONAL};
 use exerciser::random::Random;
 
 use super::{
@@ -130,7 +130,7 @@ fn try_all(siege: &mut Siege, address: u64) {
         setting.registers[A0 as usize] = address;
         setting.registers[A1 as usize] = 0xa5a5_a5a5_a5a5_a5a5;
         let ending = run_word(word, &mut setting);
-        let wanted = if kind == Kind::Load {
+        let wanted = if kind == Access::Load {
             LOAD_FAULT
         } else {
             STORE_FAULT
@@ -182,8 +182,8 @@ pub fn run_misaligned(siege: &mut Siege) {
                 let ending = run_word(word, &mut setting);
                 // QEMU, where it runs all harts in one thread, names the load half of a misaligned AMO.
                 let is_amo = name.starts_with("amo");
-                let misaligned = if kind == Kind::Load { 4 } else { 6 };
-                let fault = if kind == Kind::Load {
+                let misaligned = if kind == Access::Load { 4 } else { 6 };
+                let fault = if kind == Access::Load {
                     LOAD_FAULT
                 } else {
                     STORE_FAULT

@@ -1,6 +1,6 @@
 //! Translation tables that name what is not ours.
 
-use exerciser::instruction::{A0, ACCESSES, Kind};
+use exerciser::instruction::{A0, ACCESSES, Access};
 
 use super::{FETCH_FAULT, LOAD_FAULT, STORE_FAULT, Siege, addresses, plain_setting, run_word};
 use crate::arch::csr;
@@ -67,7 +67,7 @@ pub fn run(siege: &mut Siege) {
             setting.satp = space.satp(0);
             setting.registers[A0 as usize] = WINDOW + offset;
             let ending = run_word(word, &mut setting);
-            let wanted = if kind == Kind::Load {
+            let wanted = if kind == Access::Load {
                 LOAD_FAULT
             } else {
                 STORE_FAULT

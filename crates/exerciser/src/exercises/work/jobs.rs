@@ -12,7 +12,7 @@ use super::spaces::Spaces;
 use super::spins::Spinner;
 use crate::arch::{csr, locks};
 use crate::block::Disk;
-use crate::board::{MOST_HARTS, board};
+use crate::board::{MAX_HARTS, board};
 use crate::harts::{self, Hart};
 use crate::interrupts::{BLOCK, WAKE};
 
@@ -52,10 +52,10 @@ static TERMINALS: [Terminal; MOST_TERMINALS as usize] =
     [const { Terminal::new() }; MOST_TERMINALS as usize];
 static LOCKS: [MeasuredLock; MOST_LOCKS as usize] =
     [const { MeasuredLock::new() }; MOST_LOCKS as usize];
-static NODES: [Node; MOST_HARTS] = [const { Node::new() }; MOST_HARTS];
+static NODES: [Node; MAX_HARTS] = [const { Node::new() }; MAX_HARTS];
 
 /// How often each hart has come to the start of its loop.
-static PASSES: [AtomicU64; MOST_HARTS] = [const { AtomicU64::new(0) }; MOST_HARTS];
+static PASSES: [AtomicU64; MAX_HARTS] = [const { AtomicU64::new(0) }; MAX_HARTS];
 
 /// Where the work is done.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl Floor {
                 .take(self.harts)
                 .filter(|(index, _)| *index != hart.index())
         };
-        let mut before = [0; MOST_HARTS];
+        let mut before = [0; MAX_HARTS];
         for (seen, (index, passes)) in before.iter_mut().zip(others()) {
             *seen = passes.load(Ordering::Acquire);
             harts::all(self.harts)[index].send(WAKE);

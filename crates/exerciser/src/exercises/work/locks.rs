@@ -7,7 +7,7 @@ use exerciser::workload::LockKind;
 use super::Totals;
 use super::spins::Spinner;
 use crate::arch::csr;
-use crate::board::{MOST_HARTS, board};
+use crate::board::{MAX_HARTS, board};
 use crate::harts::Hart;
 
 /// A lock of either kind. Each queue node belongs to a hart and is used for one lock at a time, as a hart
@@ -53,7 +53,7 @@ impl MeasuredLock {
     pub fn with(
         &self,
         kind: LockKind,
-        nodes: &[Node; MOST_HARTS],
+        nodes: &[Node; MAX_HARTS],
         hart: &Hart,
         spinner: &mut Spinner<'_>,
         totals: &mut Totals,
@@ -118,7 +118,7 @@ impl MeasuredLock {
 
     fn queue_up(
         &self,
-        nodes: &[Node; MOST_HARTS],
+        nodes: &[Node; MAX_HARTS],
         hart: &Hart,
         spinner: &mut Spinner<'_>,
         totals: &mut Totals,
@@ -140,7 +140,7 @@ impl MeasuredLock {
 
     fn pass_on(
         &self,
-        nodes: &[Node; MOST_HARTS],
+        nodes: &[Node; MAX_HARTS],
         hart: &Hart,
         spinner: &mut Spinner<'_>,
         totals: &mut Totals,

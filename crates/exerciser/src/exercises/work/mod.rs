@@ -123,7 +123,7 @@ fn ask_allocation(workload: &mut Workload) {
         if is_dedicated { "dedicated" } else { "shared" },
         answer.value >> 8 & 0xff_ffff
     );
-    if workload.asks_allocation {
+    if workload.queries_allocation {
         workload.spin = if is_dedicated {
             SpinMethod::Pause
         } else {

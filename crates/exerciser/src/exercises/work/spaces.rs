@@ -8,7 +8,7 @@ use riscv::sbi::RFENCE;
 
 use crate::arch::paging::{self, IDENTITY_END, R, Space, W, WINDOW, X};
 use crate::arch::{csr, memory, sbi};
-use crate::board::MOST_HARTS;
+use crate::board::MAX_HARTS;
 use crate::frames::{self, FRAME};
 
 /// The function of RFENCE that fences one address space (SBI "RFENCE Extension", FID 2), and the base of hart masks that names all
@@ -17,7 +17,7 @@ const WITH_IDENTIFIER: u64 = 2;
 const ALL_HARTS: u64 = u64::MAX;
 
 /// For each hart: the space that it is in, from 1; 0 is none. As other systems do, a hart writes satp where its space changes, and nowhere else.
-static CURRENT: [AtomicUsize; MOST_HARTS] = [const { AtomicUsize::new(0) }; MOST_HARTS];
+static CURRENT: [AtomicUsize; MAX_HARTS] = [const { AtomicUsize::new(0) }; MAX_HARTS];
 
 /// The address spaces of a workload, the same for all harts.
 #[derive(Debug)]

@@ -35,8 +35,8 @@ impl Partner {
     }
 }
 
-static PARTNERS: [Partner; crate::board::MOST_HARTS] =
-    [const { Partner::new() }; crate::board::MOST_HARTS];
+static PARTNERS: [Partner; crate::board::MAX_HARTS] =
+    [const { Partner::new() }; crate::board::MAX_HARTS];
 
 fn partner(hart: &Hart) -> Option<&'static Partner> {
     PARTNERS.get(hart.index())
