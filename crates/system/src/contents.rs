@@ -1,6 +1,8 @@
-//! What is in the files that a system names: kernels that are none, and disks that are cut.
+//! Checks of the files that a system names: a kernel is a kernel, and a disk is a raw disk of whole sectors.
 //!
 //! A system can be read without this, as what is in files does not matter to who only plans runs.
+
+mod form;
 
 use super::{Bytes, Document, FileName, Located, Problem, System, Vm};
 use crate::cache::Cache;
@@ -8,8 +10,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of the header of a RISC-V `Image` (Linux, `Documentation/arch/riscv/boot-image-header.rst`).
-const HEADER: usize = 64;
+/// Bytes at the beginning of a file that are read: the header of a RISC-V `Image` has 64 (Linux,
+/// `Documentation/arch/riscv/boot-image-header.rst`), and VDI has its signature behind them.
+const HEADER: usize = 128;
 /// Where in it stand the offset of the kernel in RAM, the RAM that it takes, and the mark of a RISC-V kernel.
 const TEXT_OFFSET: usize = 8;
 const IMAGE_SIZE: usize = 16;
@@ -38,10 +41,9 @@ fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Pr
         }
     }
     for (key, disk) in system.all_disks() {
-        if let Some(message) = disk_file(&disk.file.value) {
+        if let Some((message, remedy)) = disk_file(&disk.file.value) {
             let key = format!("{key}.file");
-            let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
-            problems.push(problem(document, &disk.file, key, message, remedy));
+            problems.push(problem(document, &disk.file, key, message, &remedy));
         }
     }
     problems
@@ -58,7 +60,7 @@ fn problem(
     Problem::new(document, &file.origin, key, message, remedy).with_value(value)
 }
 
-/// What is wrong with a VM's kernel, and what to do about it.
+/// Mistake of a VM's kernel, with its remedy.
 fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
     // What is not built yet is no mistake, and its size is not known.
     let place = |file: &FileName| match (file, cache) {
@@ -66,7 +68,8 @@ fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
         (FileName::Built(_), Some(cache)) => Some(file.path(cache)).filter(|path| path.is_file()),
         (FileName::Built(_), None) => None,
     };
-    let (start, length) = match head(&place(&vm.kernel.value)?) {
+    let path = place(&vm.kernel.value)?;
+    let (start, length) = match head(&path) {
         Ok(head) => head,
         Err(error) => {
             return Some((
@@ -80,10 +83,10 @@ fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     };
     if start.get(MARK_AT..MARK_AT + MARK.len()) != Some(MARK) {
-        let (what, remedy) = kind(&start);
+        let form = form::of_kernel(&start, is_iso(&path));
         return Some((
-            format!("this is no RISC-V kernel: {what}"),
-            String::from(remedy),
+            format!("this is no RISC-V kernel: {}", form.name),
+            form.remedy,
         ));
     }
     let takes = number(IMAGE_SIZE)
@@ -119,38 +122,17 @@ fn head(path: &Path) -> std::io::Result<(Vec<u8>, u64)> {
     Ok((start, length))
 }
 
-/// What a file that is no kernel looks like, and what to do about it.
-fn kind(start: &[u8]) -> (&'static str, &'static str) {
-    const IMAGE: &str = "name the flat Image, for Debian the file /boot/vmlinux of its kernel";
-    match start {
-        [] => ("the file is empty", IMAGE),
-        [0x7f, b'E', b'L', b'F', ..] => (
-            "it is an ELF file",
-            "make an Image of it: objcopy -O binary, or `make Image` in Linux's tree",
-        ),
-        [0x1f, 0x8b, ..] => ("it is packed by gzip", "unpack it with gunzip"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => ("it is packed by zstd", "unpack it with unzstd"),
-        [b'0', b'7', b'0', b'7', b'0', b'1', ..] => (
-            "it is an initial RAM disk",
-            "name it as initrd, and the kernel as kernel",
-        ),
-        start
-            if start
-                .iter()
-                .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) =>
-        {
-            ("it is text", IMAGE)
-        }
-        start if start.len() < HEADER => ("it is shorter than a kernel's header", IMAGE),
-        _ => (
-            "the mark of a RISC-V Image, RSC at byte 56, is missing",
-            IMAGE,
-        ),
-    }
+/// Returns true if a file is an ISO 9660 image: a volume descriptor begins at its sector 16 (ECMA-119, 6.3 and 8.1).
+fn is_iso(path: &Path) -> bool {
+    use std::os::unix::fs::FileExt;
+    const DESCRIPTOR_AT: u64 = 16 * 2048;
+    let mut descriptor = [0; 6];
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut descriptor, DESCRIPTOR_AT));
+    read.is_ok() && descriptor.get(1..) == Some(b"CD001")
 }
 
-/// What is wrong with a disk's file.
-fn disk_file(file: &FileName) -> Option<String> {
+/// Mistake of a disk's file, and what to do about it.
+fn disk_file(file: &FileName) -> Option<(String, String)> {
     let FileName::Path(path) = file else {
         return None;
     };
@@ -159,13 +141,20 @@ fn disk_file(file: &FileName) -> Option<String> {
     if !metadata.is_file() {
         return None;
     }
-    match metadata.len() {
-        0 => Some(String::from("the disk's file is empty")),
-        length if !length.is_multiple_of(SECTOR) => Some(format!(
-            "the disk's file has {length} bytes, which is not a number of whole sectors of {SECTOR}"
-        )),
-        _ => None,
+    // A file that cannot be read is refused where it is opened.
+    let (start, length) = head(path).ok()?;
+    if let Some(form) = form::of_disk(&start, path) {
+        return Some((format!("this is no raw disk: {}", form.name), form.remedy));
     }
+    let message = match length {
+        0 => String::from("the disk's file is empty"),
+        length if !length.is_multiple_of(SECTOR) => format!(
+            "the disk's file has {length} bytes, which is not a number of whole sectors of {SECTOR}"
+        ),
+        _ => return None,
+    };
+    let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
+    Some((message, String::from(remedy)))
 }
 
 #[cfg(test)]
@@ -197,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_is_none_is_named_with_what_it_is() {
+    fn wrong_kernels_are_named_by_their_form() {
         let sector = [0; 512];
         assert_eq!(found(&image(1 << 20), &sector), Vec::<String>::new());
         let mut cut = image(1 << 20);
@@ -210,7 +199,14 @@ mod tests {
             (b"", "empty"),
             (b"\x7fELF\x02\x01\x01\x00", "ELF"),
             (b"\x1f\x8b\x08\x00", "gunzip"),
+            (b"\xfd7zXZ\0", "unxz"),
             (b"070701", "initrd"),
+            (
+                b"MZ\0\0zimg\0\x10\0\0\0\x20\0\0\0\0\0\0\0\0\0\0gzip\0",
+                "tail -c +4097 FILE | head -c 8192 | gunzip",
+            ),
+            (b"MZ\0\0, an EFI program \0", "an EFI program without"),
+            (&iso(), "ISO 9660"),
             (&cut, "shorter"),
             (&[0xff; 100], "RSC"),
         ] {
@@ -223,8 +219,46 @@ mod tests {
         }
     }
 
+    /// A CD's image, without files.
+    fn iso() -> Vec<u8> {
+        let mut iso = vec![0; 64 << 10];
+        iso[0x8000..0x8006].copy_from_slice(b"\x01CD001");
+        iso
+    }
+
     #[test]
-    fn a_kernel_larger_than_its_vm_and_a_disk_of_three_bytes_are_found() {
+    fn disks_of_other_forms_are_refused() {
+        let disk = |begins: &[u8], at: usize| {
+            let mut disk = vec![0; 4096];
+            disk[at..at + begins.len()].copy_from_slice(begins);
+            disk
+        };
+        let descriptor = b"# Disk DescriptorFile\nversion=1\n";
+        for (disk, form, remedy) in [
+            (disk(b"QFI\xfb\0\0\0\x03", 0), "qcow2", "qemu-img convert"),
+            (disk(b"KDMV", 0), "VMDK", "qemu-img convert"),
+            (disk(descriptor, 0), "VMDK", "qemu-img convert"),
+            (disk(b"vhdxfile", 0), "VHDX", "qemu-img convert"),
+            (disk(b"conectix", 0), "VHD", "qemu-img convert"),
+            (disk(b"\x7f\x10\xda\xbe", 64), "VDI", "qemu-img convert"),
+            (disk(b"\x1f\x8b", 0), "gzip", "gunzip"),
+            (disk(b"\xfd7zXZ\0", 0), "xz", "unxz"),
+            (disk(b"\x28\xb5\x2f\xfd", 0), "zstd", "unzstd"),
+        ] {
+            let found = found(&image(1 << 20), &disk);
+            assert!(found.len() == 1, "{form}: {found:?}");
+            assert!(found[0].contains("vm.a.disks[0].file"), "{found:?}");
+            assert!(
+                found[0].contains(form) && found[0].contains(remedy),
+                "{form}: {found:?}"
+            );
+        }
+        // A CD's image is a raw disk with a file system.
+        assert_eq!(found(&image(1 << 20), &iso()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn oversized_kernels_and_cut_disks_are_found() {
         let large = found(&image(65 << 20), &[0; 512]);
         assert!(
             large[0].contains("65 MiB") && large[0].contains("64 MiB"),

@@ -1,0 +1,146 @@
+//! Forms of files that are no kernels and no raw disks, told by their first bytes.
+
+use std::path::Path;
+
+/// Bytes of the header of a RISC-V `Image` (Linux, `Documentation/arch/riscv/boot-image-header.rst`).
+const IMAGE_HEADER: usize = 64;
+
+/// Form of a file, with what to do about it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    /// Name of the form, for people.
+    pub(super) name: String,
+    /// Remedy.
+    pub(super) remedy: String,
+}
+
+impl Form {
+    fn new(name: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+/// Compressed files: first bytes, name of the compression, the program that undoes it.
+const COMPRESSED: [(&[u8], &str, &str); 5] = [
+    // RFC 1952, 2.3.1.
+    (b"\x1f\x8b", "gzip", "gunzip"),
+    // RFC 8878, 3.1.1.
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    // The .xz File Format, 2.1.1.1.
+    (b"\xfd7zXZ\0", "xz", "unxz"),
+    (b"BZh", "bzip2", "bunzip2"),
+    // LZ4 Frame Format, and the older one that Linux has for kernels.
+    (b"\x04\x22\x4d\x18", "lz4", "unlz4"),
+];
+
+/// Disks in forms of their own: offset, bytes there, name of the form.
+const DISKS: [(usize, &[u8], &str); 8] = [
+    // QEMU, docs/interop/qcow2.rst.
+    (0, b"QFI\xfb", "qcow2"),
+    // VMware, Virtual Disk Format 5.0: a sparse extent, and a descriptor.
+    (0, b"KDMV", "VMDK"),
+    (0, b"# Disk DescriptorFile", "VMDK"),
+    // MS-VHDX, 2.2.1, and Microsoft's Virtual Hard Disk Image Format Specification.
+    (0, b"vhdxfile", "VHDX"),
+    (0, b"conectix", "VHD"),
+    // VirtualBox: the signature 0xbeda107f behind the text.
+    (64, b"\x7f\x10\xda\xbe", "VDI"),
+    (0, b"QED\0", "QED"),
+    (0, b"WithoutFreeSpace", "Parallels"),
+];
+
+fn compressed(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    let mut forms = COMPRESSED.iter();
+    let found = forms.find(|(magic, ..)| start.starts_with(magic))?;
+    Some((found.1, found.2))
+}
+
+/// Form of a file that is no raw disk, by its first bytes; `None` if it may be one.
+///
+/// An ISO 9660 image is a raw disk, whose file system guests can mount.
+pub(super) fn of_disk(start: &[u8], path: &Path) -> Option<Form> {
+    let file = path.display();
+    let mut forms = DISKS.iter();
+    let found = forms.find(|(at, magic, _)| {
+        let there = start.get(*at..);
+        there.is_some_and(|there| there.starts_with(magic))
+    });
+    if let Some((_, _, name)) = found {
+        let remedy =
+            format!("convert it: qemu-img convert -O raw {file} {file}.raw, and name {file}.raw");
+        return Some(Form::new(format!("it is in the form {name}"), remedy));
+    }
+    let (name, program) = compressed(start)?;
+    let remedy = format!("decompress it: {program} < {file} > {file}.raw, and name {file}.raw");
+    Some(Form::new(format!("it is compressed by {name}"), remedy))
+}
+
+/// Form of a file that is no kernel, by its first bytes.
+pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
+    const IMAGE: &str = "name the flat Image, for Debian the file /boot/vmlinux of its kernel";
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    if is_iso {
+        return Form::new(
+            "it is an ISO 9660 image of a CD",
+            "name a kernel that you take out of it, and the image as a disk: disks = [{ file = ... }]",
+        );
+    }
+    if let Some((name, program)) = compressed(start) {
+        let remedy = format!("decompress it: {program} < FILE > Image, and name Image");
+        return Form::new(format!("it is compressed by {name}"), remedy);
+    }
+    match start {
+        [] => Form::new("the file is empty", IMAGE),
+        [0x7f, b'E', b'L', b'F', ..] => Form::new(
+            "it is an ELF file",
+            "make an Image of it: objcopy -O binary, or `make Image` in Linux's tree",
+        ),
+        [b'M', b'Z', _, _, b'z', b'i', b'm', b'g', ..] => zboot(start),
+        [b'M', b'Z', ..] => Form::new(
+            "it is an EFI program without a RISC-V Image's header",
+            IMAGE,
+        ),
+        [b'0', b'7', b'0', b'7', b'0', b'1', ..] => Form::new(
+            "it is an initial RAM disk",
+            "name it as initrd, and the kernel as kernel",
+        ),
+        start if start.iter().all(is_text) => Form::new("it is text", IMAGE),
+        start if start.len() < IMAGE_HEADER => {
+            Form::new("it is shorter than a kernel's header", IMAGE)
+        }
+        _ => Form::new(
+            "the mark of a RISC-V Image, RSC at byte 56, is missing",
+            IMAGE,
+        ),
+    }
+}
+
+/// A compressed kernel behind an EFI program that unpacks it (Linux, `drivers/firmware/efi/libstub/zboot-header.S`): the payload's
+/// offset and size are at bytes 8 and 12, and the compression's name at 24.
+fn zboot(start: &[u8]) -> Form {
+    let number = |at: usize| {
+        let bytes = start.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    };
+    let (offset, size) = (number(8), number(12));
+    let name = start.get(24..).unwrap_or_default();
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let program = match name {
+        b"gzip" => "gunzip",
+        b"lz4" => "unlz4",
+        b"lzma" => "unlzma",
+        b"xzkern" => "unxz",
+        b"zstd" | b"zstd22" => "unzstd",
+        _ => "the program for its compression",
+    };
+    Form::new(
+        "it is a compressed kernel behind an EFI program (EFI zboot)",
+        format!(
+            "take the kernel out of it: tail -c +{} FILE | head -c {size} | {program} > Image, and name Image",
+            u64::from(offset) + 1
+        ),
+    )
+}
