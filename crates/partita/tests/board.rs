@@ -1,4 +1,4 @@
-//! What a board boots, started by U-Boot from a disk on QEMU's board: as a kernel image, and as a program of EFI.
+//! Files for a board, started by U-Boot from a disk on QEMU's board: as a kernel image, and as a program of EFI.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn boot(firmware: &Path, disk: &Path, last: &str) -> String {
 
 #[test]
 #[ignore = "needs U-Boot, QEMU and the hypervisor; make test runs it"]
-fn u_boot_starts_a_system_as_a_kernel_and_as_a_program_of_efi() {
+fn u_boot_starts_kernel_and_efi_program() {
     let _room = room("qemu");
     let folder = tempfile::tempdir().unwrap();
     let (files, disk) = (folder.path().join("boot"), folder.path().join("boot.raw"));

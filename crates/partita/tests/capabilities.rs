@@ -37,7 +37,7 @@ fn without(extension: &str) -> String {
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn a_spin_call_ends_no_system_on_harts_without_zawrs() {
+fn spin_calls_survive_harts_without_zawrs() {
     let told = without("zawrs");
     assert!(!told.contains("defect:"), "{told}");
     assert_eq!(told.matches("exerciser: PASS").count(), 2, "{told}");
@@ -45,7 +45,7 @@ fn a_spin_call_ends_no_system_on_harts_without_zawrs() {
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn harts_without_timers_for_supervisors_are_refused_by_name() {
+fn harts_without_sstc_are_refused_by_name() {
     let told = without("sstc");
     assert!(told.contains("(Sstc)"), "{told}");
     assert!(!told.contains("defect:"), "{told}");

@@ -46,7 +46,7 @@ fn check_says_that_all_is_well() {
 }
 
 #[test]
-fn check_looks_into_kernels_and_disks_and_reads_standard_input() {
+fn check_reads_kernels_disks_and_standard_input() {
     let folder = folder();
     let (_, out, _) = partita(folder.path(), &["check", "system.toml"]);
     assert!(out.contains("1 VM with 1 vCPU on 2 harts"), "{out}");
@@ -118,7 +118,7 @@ fn shells_and_man_learn_the_command() {
 }
 
 #[test]
-fn outputs_that_cannot_be_written_are_noticed_before_a_run() {
+fn unwritable_outputs_are_refused_before_a_run() {
     let folder = folder();
     let refused = |arguments: &[&str]| {
         let begun = std::time::Instant::now();
@@ -153,7 +153,7 @@ fn outputs_that_cannot_be_written_are_noticed_before_a_run() {
 }
 
 #[test]
-fn a_machine_without_anything_to_boot_is_refused() {
+fn machines_without_a_kernel_are_refused() {
     let folder = folder();
     fs::write(folder.path().join("firmware"), program::LOOP.to_le_bytes()).unwrap();
     let (code, _, err) = partita(folder.path(), &["machine"]);
@@ -212,7 +212,7 @@ fn check_prints_every_mistake_and_fails() {
 }
 
 #[test]
-fn a_bad_command_line_has_a_code_of_its_own() {
+fn wrong_command_lines_have_their_own_code() {
     let folder = folder();
     assert_eq!(partita(folder.path(), &["check", "none.toml"]).0, Some(2));
     assert_eq!(partita(folder.path(), &["check"]).0, Some(2));
@@ -223,7 +223,7 @@ fn a_bad_command_line_has_a_code_of_its_own() {
 }
 
 #[test]
-fn a_comparison_that_makes_no_sense_is_refused_before_anything_runs() {
+fn senseless_comparisons_are_refused_before_running() {
     let folder = folder();
     fs::write(folder.path().join("hypervisor"), b"\x7fELF").unwrap();
     let cases: [(&[&str], &str); 11] = [
@@ -307,7 +307,7 @@ fn folder_with_hypervisor() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_run_on_the_machine_is_refused_before_it_starts() {
+fn unfit_runs_are_refused_before_they_start() {
     let folder = folder_with_hypervisor();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("bad.toml"), "hertz = 0\n").unwrap();
@@ -343,7 +343,7 @@ fn a_run_on_the_machine_is_refused_before_it_starts() {
 }
 
 #[test]
-fn a_system_that_wants_a_terminal_says_so_where_there_is_none() {
+fn missing_terminals_are_reported() {
     let folder = folder_with_hypervisor();
     let system = fs::read_to_string(folder.path().join("system.toml")).unwrap();
     let system = format!("console = \"one\"\n{system}");

@@ -26,7 +26,7 @@ fn the_examples_have_no_mistakes() {
 
 #[test]
 #[ignore = "most claims are about the exerciser, which must have been built; make test runs it"]
-fn the_systems_of_the_claims_have_no_mistakes() {
+fn systems_of_claims_have_no_mistakes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let claims = Claims::read(&folder.join("policies.toml")).unwrap();
     let profiles = tempfile::tempdir().unwrap();
@@ -44,7 +44,7 @@ fn the_systems_of_the_claims_have_no_mistakes() {
 /// The same sources are the same bytes whoever builds them: neither a home nor the tree's folder is in them.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn the_bare_programs_do_not_hold_where_they_were_built() {
+fn bare_programs_hold_no_build_path() {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()

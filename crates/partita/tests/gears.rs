@@ -1,4 +1,4 @@
-//! What a machine is made of, and checkpoints from one gear to the other, as the shell sees them.
+//! Extensions of a machine, and checkpoints from one gear to the other, as the shell sees them.
 
 #[path = "common/program.rs"]
 #[allow(dead_code, reason = "another test has use for the rest")]
@@ -38,7 +38,7 @@ fn with_exit(code: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn a_hart_has_as_many_guest_interrupt_files_as_it_is_given() {
+fn harts_have_the_given_guest_interrupt_files() {
     let folder = tempfile::tempdir().unwrap();
     let count = [
         addi(7, 0, -1),
@@ -78,7 +78,7 @@ fn a_hart_has_as_many_guest_interrupt_files_as_it_is_given() {
 }
 
 #[test]
-fn a_checkpoint_of_one_gear_is_continued_in_the_other_with_its_disk() {
+fn checkpoints_and_disks_continue_across_gears() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     // Counts x8 down while x6 counts to 7.

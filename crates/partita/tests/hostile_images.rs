@@ -30,7 +30,7 @@ fn good() -> Vec<u8> {
     compose(&system, &Assignment::of(&system), &cache, None).unwrap()
 }
 
-/// What the console says when this image is booted. QEMU must end by itself.
+/// Console output of a boot of this image. QEMU must end by itself.
 fn console(image: &[u8]) -> String {
     let system = system();
     let cache = Cache::from_environment().unwrap();

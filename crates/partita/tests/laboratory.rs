@@ -55,7 +55,7 @@ fn number(value: &Value, name: &str) -> u64 {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn every_cycle_of_a_hart_is_accounted_for() {
+fn hart_cycles_are_all_accounted() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
@@ -104,7 +104,7 @@ fn close(report: &Value, what: &str) {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_run_repeats_itself_to_the_last_digit_and_a_changed_record_is_found() {
+fn runs_repeat_and_changed_records_are_found() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
@@ -135,7 +135,7 @@ fn a_run_repeats_itself_to_the_last_digit_and_a_changed_record_is_found() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_comparison_that_was_killed_goes_on_and_comes_to_the_same() {
+fn killed_comparisons_resume_to_the_same_result() {
     let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results.jsonl");
@@ -175,7 +175,7 @@ fn a_comparison_that_was_killed_goes_on_and_comes_to_the_same() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn runs_from_one_checkpoint_have_their_policies_and_repeat() {
+fn runs_from_checkpoints_have_policies_and_repeat() {
     let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("compared.json");
@@ -218,7 +218,7 @@ fn runs_from_one_checkpoint_have_their_policies_and_repeat() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_part_of_a_run_is_as_long_as_it_should_be_and_repeats() {
+fn windows_of_runs_have_exact_length() {
     let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("compared.json");
@@ -247,7 +247,7 @@ fn a_part_of_a_run_is_as_long_as_it_should_be_and_repeats() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_guest_that_never_ends_costs_nobody_else_a_run() {
+fn endless_guests_cost_no_other_runs() {
     let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results.jsonl");
@@ -269,7 +269,7 @@ fn a_guest_that_never_ends_costs_nobody_else_a_run() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_steady_window_closes_and_leaves_the_run_as_it_is() {
+fn steady_windows_leave_runs_unchanged() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let timed = WORK.replace("jobs=8 duration-ms=0", "duration-ms=300");
@@ -333,7 +333,7 @@ fn a_steady_window_closes_and_leaves_the_run_as_it_is() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn shards_of_varied_runs_make_one_table_and_repeat() {
+fn shards_make_one_table_and_repeat() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let timed = WORK.replace("jobs=8 duration-ms=0", "duration-ms=150");
@@ -410,7 +410,7 @@ fn children(parent: u32) -> Vec<u32> {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn no_run_outlives_the_command_that_began_it() {
+fn runs_end_with_their_command() {
     let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let mut command = on_exercises("compare", folder.path());
@@ -445,7 +445,7 @@ fn no_run_outlives_the_command_that_began_it() {
 /// it does between its first line and its first read, of which the windows of the two runs may have different parts, hardly counts.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn guests_that_never_leave_are_in_the_window() {
+fn endless_guests_count_in_the_window() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");

@@ -193,7 +193,7 @@ fn the_signature_is_written_as_words() {
 }
 
 #[test]
-fn an_endless_program_ends_at_each_limit_with_its_state() {
+fn endless_programs_end_at_limits_with_state() {
     let program = elf(&[LOOP], &[]);
     for limit in [
         ["--max-instructions", "10000"],

@@ -7,7 +7,7 @@ use common::{hypervisor, room, root};
 use std::path::Path;
 use std::process::Command;
 
-/// What the victim's share promises it of the one hart, and how much of that it must get at least.
+/// Part of the one hart that the victim's share promises, and the part of the promise that it must get at least.
 const PROMISED: f64 = 0.9;
 const BOUND: f64 = 0.97;
 
@@ -85,7 +85,7 @@ fn victims_time(folder: &Path, starts: u32, initrd: usize) -> f64 {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_guest_that_reboots_all_the_time_does_so_in_its_own_share() {
+fn reboot_storms_stay_in_their_own_share() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let alone = victims_time(folder.path(), 0, 4096);
@@ -134,7 +134,7 @@ fn pause_loops_with(extensions: &str, system: &str, policy: &str, seed: u32) -> 
     measures_of(extensions, system, "--without-native", &changes)
 }
 
-/// What came of a system of paper 004, with these changes, on harts with these extensions.
+/// Result of a system of paper 004, with these changes, on harts with these extensions.
 fn measures_of(extensions: &str, system: &str, how: &str, changes: &[String]) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
@@ -161,7 +161,7 @@ fn measures_of(extensions: &str, system: &str, how: &str, changes: &[String]) ->
 /// all whose tickets were drawn since the first question. Nothing that is shipped has such harts: they are there to compare with.
 #[test]
 #[ignore = "soak: 120 runs; make soak runs it"]
-fn soak_harts_that_tell_who_holds_a_lock_name_more_holders_without_a_hart() {
+fn soak_harts_that_report_holders_name_more() {
     let _room = room("machine");
     let share = |spin: &str| {
         let extensions = "pause_loop_exit = true\nlock_holder = true";
@@ -208,7 +208,7 @@ fn number(measures: &serde_json::Value, name: &str) -> f64 {
     measures[name].as_f64().unwrap_or(0.0)
 }
 
-/// What came of the first `phases` start phases of paper 004's system of four vCPUs a hart.
+/// Results of the first `phases` start phases of paper 004's system of four vCPUs a hart.
 fn phases(policy: &str, phases: u32) -> Vec<serde_json::Value> {
     (1..=phases)
         .map(|seed| pause_loops("four-per-hart.toml", policy, seed))
@@ -217,7 +217,7 @@ fn phases(policy: &str, phases: u32) -> Vec<serde_json::Value> {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
+fn decoded_pause_loops_exit_at_most_thrice() {
     let _room = room("machine");
     let ours = phases("reservation", 4);
     let exits: f64 = ours.iter().map(|phase| number(phase, "pause-exits")).sum();
@@ -229,7 +229,7 @@ fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
 /// without running, and whoever's turn comes gets a hart, so that no storm goes on. Others let it look again and again.
 #[test]
 #[ignore = "soak: thirty-two runs; make soak runs it"]
-fn soak_no_storm_goes_on_where_pause_loops_are_read() {
+fn soak_storms_end_with_decoded_pause_loops() {
     let _room = room("machine");
     let storms = |phases: &[serde_json::Value]| {
         let exits = phases.iter().map(|phase| number(phase, "pause-exits"));
@@ -245,7 +245,7 @@ fn soak_no_storm_goes_on_where_pause_loops_are_read() {
     few_exits_are_of_waits_that_were_read(&ours);
 }
 
-/// What holds of all start phases together, and of each.
+/// Checks all start phases together, and each.
 fn few_exits_are_of_waits_that_were_read(ours: &[serde_json::Value]) {
     // The mean over the phases is bounded: in a single phase a few exits at swap locks, whose waits are not counted, may outweigh the
     // waits at ticket locks that ended without an exit.
@@ -260,7 +260,7 @@ fn few_exits_are_of_waits_that_were_read(ours: &[serde_json::Value]) {
     }
 }
 
-/// What holds in each start phase: at most three exits for one wait, tickets recovered at locks, and a class for each exit.
+/// Checks a start phase: at most three exits for one wait, tickets recovered at locks, and a class for each exit.
 fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
     assert!(number(ours, "max-exits-per-wait") <= 3.0, "{ours}");
     // Exits at locks were of waits whose ticket the hypervisor recovered.
@@ -298,7 +298,7 @@ fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
 /// loop does not come back to the same wait a thousand times where nobody else wants the hart.
 #[test]
 #[ignore = "soak: a boot of Debian in the measured gear; make soak runs it"]
-fn soak_a_stock_kernels_pause_loops_are_read() {
+fn soak_stock_kernel_pause_loops_are_decoded() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
@@ -335,7 +335,7 @@ fn soak_a_stock_kernels_pause_loops_are_read() {
 /// The most vCPUs that a guest may have, eight to a hart.
 #[test]
 #[ignore = "needs the hypervisor and the images; make test runs it"]
-fn a_stock_kernel_with_32_vcpus_works_on_four_harts() {
+fn stock_kernels_run_32_vcpus_overcommitted() {
     let _room = room("machine");
     let output = Command::new(env!("CARGO_BIN_EXE_partita"))
         .arg("run")
@@ -360,7 +360,7 @@ fn a_stock_kernel_with_32_vcpus_works_on_four_harts() {
 /// one run and records it in another.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn the_worst_wait_of_a_run_is_found_and_drawn() {
+fn worst_waits_are_found_and_drawn() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("worst.html");

@@ -134,7 +134,7 @@ const MACHINE: [&str; 8] = [
 ];
 
 #[test]
-fn a_signal_or_the_escape_key_gives_the_terminal_back() {
+fn terminals_return_after_signal_or_escape() {
     let folder = folder();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let session = Session::start(folder.path(), &MACHINE);
@@ -149,7 +149,7 @@ fn a_signal_or_the_escape_key_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_second_signal_ends_the_machine_at_once_and_gives_the_terminal_back() {
+fn terminals_return_after_a_second_signal() {
     let folder = folder();
     let arguments = [&MACHINE[..], &["--profile", "slow.toml"]].concat();
     let session = Session::start(folder.path(), &arguments);
@@ -169,7 +169,7 @@ fn a_second_signal_ends_the_machine_at_once_and_gives_the_terminal_back() {
 }
 
 #[test]
-fn top_ends_by_a_key_and_gives_the_terminal_back() {
+fn top_ends_by_key_and_restores_terminal() {
     let folder = folder();
     let arguments = ["top", "system.toml", "--hypervisor", "hypervisor"];
     for (key, code) in [(b'q', 0), (3, 130)] {
@@ -181,7 +181,7 @@ fn top_ends_by_a_key_and_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_run_that_does_not_come_to_an_end_gives_the_terminal_back_after_a_second_signal() {
+fn stuck_runs_return_the_terminal_when_signalled() {
     let folder = folder();
     let arguments = [
         "run",

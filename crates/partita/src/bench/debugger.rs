@@ -24,9 +24,9 @@ pub enum DebugError {
     /// An answer that is none.
     #[error("QEMU's debug server answered '{answer}' to '{request}'")]
     Answer {
-        /// What was asked.
+        /// Request.
         request: String,
-        /// What came back.
+        /// Reply.
         answer: String,
     },
     /// A register that the machine does not have.

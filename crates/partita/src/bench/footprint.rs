@@ -1,4 +1,4 @@
-//! What the hypervisor's file takes, and where in it a guest is entered.
+//! Memory that the hypervisor's file takes, and the addresses in it that enter a guest.
 
 use object::elf::{FileHeader64, PF_X, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};

@@ -12,7 +12,7 @@ pub const BLOCK: usize = 4096;
 /// Blocks of that disk: 32 MiB.
 const BLOCKS: usize = 8192;
 
-/// What every kernel is told, a host's too: to say only what matters, to lie where it was linked, and to leave the
+/// Options of every kernel, a host's too: print only errors, stay where it was linked, and leave the
 /// hart's counters alone, which its driver for them would stop.
 pub const KERNEL_OPTIONS: &str = "console=ttyS0 quiet nokaslr initcall_blacklist=pmu_sbi_devinit";
 
@@ -34,7 +34,7 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// What the figures of the documentation are measured with.
+    /// Amount of work for the figures of the documentation.
     pub const WHOLE: Self = Self {
         loops: 100,
         blocks: 160,

@@ -35,7 +35,7 @@ pub enum MachineError {
     /// The debug server.
     #[error("{error}; its console ends with:\n{console}")]
     Debug {
-        /// What is the matter.
+        /// Cause.
         error: DebugError,
         /// The last lines of the console.
         console: String,
@@ -70,7 +70,7 @@ pub enum Start {
     Nested,
 }
 
-/// What was counted: instructions of the hart (minstret) since the machine's start.
+/// Counts of the hart's instructions (minstret) since the machine's start.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Count {
     /// At the first instruction after the firmware.
@@ -166,7 +166,7 @@ pub fn count(
     Ok((counted, console))
 }
 
-/// What the machine says on its console.
+/// Output of the machine's console.
 #[derive(Debug)]
 struct Console {
     pieces: Receiver<Vec<u8>>,

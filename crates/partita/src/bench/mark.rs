@@ -10,7 +10,7 @@ pub enum Mark {
     Booted,
     /// hackbench and the checksum are done.
     Worked,
-    /// What reads the disk has run once.
+    /// Mark behind the first run of the program that reads the disk.
     Started,
     /// It has run again with few reads; the next time it does many.
     Reading,
@@ -112,7 +112,7 @@ mod tests {
     use object::{LittleEndian, elf};
 
     #[test]
-    fn programs_are_elf_files_with_their_entry_inside() {
+    fn programs_are_elf_files_with_entries() {
         for mark in Mark::ALL {
             let file = mark.program();
             let header = elf::FileHeader64::<LittleEndian>::parse(&*file).unwrap();

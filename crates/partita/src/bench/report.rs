@@ -39,7 +39,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What the guest does.
+/// Work of the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Job {

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_go_with_all_that_is_in_them() {
+    fn devices_are_removed_with_their_children() {
         let mut writer = FdtWriter::new().unwrap();
         let root = writer.begin_node("").unwrap();
         writer.property_u32("keep", 1).unwrap();

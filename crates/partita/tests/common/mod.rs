@@ -1,4 +1,4 @@
-//! What the tests on QEMU share.
+//! Common parts of the tests on QEMU.
 
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// A run on the machine takes one thread and no clock but its own. Whatever else is tried fills the computer that the tests run on.
 static ROOM: RwLock<()> = RwLock::new(());
 
-/// What a run has while it lasts: the computer to itself, or a place beside others.
+/// Right to run: alone on the computer, or beside others.
 pub struct Room {
     _alone: Option<RwLockWriteGuard<'static, ()>>,
     _shared: Option<RwLockReadGuard<'static, ()>>,

@@ -7,7 +7,7 @@ use super::{exercise, exercise_with};
 /// device again each time; its neighbour, at the same addresses, notices nothing.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
+fn hostile_mediated_drivers_reach_own_memory_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("disk");
     std::fs::write(&file, vec![0; 1 << 20]).unwrap();
@@ -31,7 +31,7 @@ fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
 /// The same by a hostile driver of a disk, whose rings and buffers go while the device has them.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn pages_that_a_device_reaches_stay_however_hostile_the_driver() {
+fn device_pages_stay_under_hostile_drivers() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("disk");
     std::fs::write(&file, vec![0; 1 << 20]).unwrap();
@@ -59,7 +59,7 @@ fn faulty_disk(folder: &std::path::Path) -> std::path::PathBuf {
 /// operation that fails takes the fast way as well as any other.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn operations_that_fail_stay_on_the_fast_way() {
+fn failing_operations_stay_on_fast_path() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("disk");
     std::fs::write(&file, vec![0; 1 << 20]).unwrap();
@@ -97,7 +97,7 @@ fn operations_that_fail_stay_on_the_fast_way() {
     }
 }
 
-/// What two exercisers need for slices of one disk of 4 MiB, each 1 MiB of it.
+/// System file of two exercisers with slices of one disk of 4 MiB, each 1 MiB of it.
 fn with_slices(file: &std::path::Path) -> Vec<String> {
     std::fs::write(file, vec![0xa5; 4 << 20]).unwrap();
     let disk = format!("disk.disk0={{ file = {file:?}, persistent = true }}");
@@ -112,7 +112,7 @@ fn with_slices(file: &std::path::Path) -> Vec<String> {
 /// the disk outside of the slice has not changed.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn a_hostile_driver_of_a_slice_reaches_its_own_memory_and_slice_alone() {
+fn hostile_slice_drivers_reach_own_slice_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("disk");
     for (on, placement, rounds) in [
@@ -140,7 +140,7 @@ fn a_hostile_driver_of_a_slice_reaches_its_own_memory_and_slice_alone() {
 /// One operation in ten fails at the shared disk, and interrupts come late: each read of both VMs is done in the end.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn operations_of_slices_that_fail_are_done_in_the_end() {
+fn failing_slice_operations_complete() {
     let folder = tempfile::tempdir().unwrap();
     let profile = faulty_disk(folder.path());
     let json = folder.path().join("report.json");
@@ -170,7 +170,7 @@ fn operations_of_slices_that_fail_are_done_in_the_end() {
 /// A disk that takes a tenth of a millisecond for each operation is shared as the VMs' shares are.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_disk_is_shared_as_the_shares_are() {
+fn disk_time_follows_shares() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile.toml");
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();

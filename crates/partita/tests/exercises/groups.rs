@@ -24,7 +24,7 @@ fn system() -> String {
 /// A hart that tells itself while it asks the scheduler asks again. Else it would count as told, and nobody would tell it of a vCPU that comes to its queue.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn nobody_who_comes_to_another_queue_is_forgotten() {
+fn vcpus_moved_between_queues_run_on() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("system.toml");
     std::fs::write(&path, system()).unwrap();

@@ -27,7 +27,7 @@ fn interrupts_are_neither_lost_nor_doubled() {
 
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_interrupts_are_neither_lost_nor_doubled_on_qemu() {
+fn soak_interrupts_arrive_exactly_once_on_qemu() {
     for files in GUEST_FILES {
         for wait in ["host-interrupt", "self-wait"] {
             interrupts_are_counted("qemu", files, wait);
@@ -54,7 +54,7 @@ fn interrupts_are_counted(on: &str, files: u32, wait: &str) {
 /// with too few. Each rule for waits meets three for spins, and each of those two rules for waits at least.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn no_interrupt_is_lost_or_doubled_while_vcpus_move_under_any_policy() {
+fn interrupts_arrive_once_under_any_policy() {
     for (first, wait) in WAITS.into_iter().enumerate() {
         for index in (first..first + 5).step_by(2) {
             let spin = SPINS[index % SPINS.len()];
@@ -66,7 +66,7 @@ fn no_interrupt_is_lost_or_doubled_while_vcpus_move_under_any_policy() {
 
 #[test]
 #[ignore = "soak: each policy for waits with each for spins; make soak runs it"]
-fn soak_no_interrupt_is_lost_or_doubled_while_vcpus_move() {
+fn soak_interrupts_arrive_once_while_vcpus_move() {
     for wait in WAITS {
         for (index, spin) in SPINS.into_iter().enumerate() {
             interrupts_on_the_move("machine", wait, spin, GUEST_FILES[index % 2], 40);
@@ -101,7 +101,7 @@ fn interrupts_on_the_move(on: &str, wait: &str, spin: &str, files: u32, count: u
 /// there were 250 exits for each move.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn files_that_vcpus_have_left_interrupt_nobody_for_ever() {
+fn stale_interrupt_files_fall_silent() {
     for (wait, for_waits) in [("self-wait", 0), ("host-interrupt", 1)] {
         let changes = [
             "harts=3",
@@ -135,7 +135,7 @@ fn nobody_sleeps_over_a_pending_interrupt() {
 /// hart alone.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_hart_of_one_vm_takes_no_interrupts_of_others() {
+fn dedicated_harts_take_no_foreign_interrupts() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let exerciser = hypervisor().with_file_name("exerciser");
     std::fs::write(folder.join("blocks"), vec![0; 4 << 20]).unwrap();

@@ -77,7 +77,7 @@ const MOST_GUEST_FILES: u32 = 63;
 /// As many vCPUs as a VM can have work, wake each other and take locks, with fewer interrupt files than there are vCPUs and with enough.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn thirty_two_vcpus_of_a_vm_work_together() {
+fn one_vm_runs_32_vcpus() {
     let work =
         "work duration-ms=0 jobs=2000 terminals=32 compute=1000 locks=2 hold=50 think-us=100";
     for files in GUEST_FILES.into_iter().chain([MOST_GUEST_FILES]) {
@@ -89,13 +89,13 @@ fn thirty_two_vcpus_of_a_vm_work_together() {
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn a_vcpu_keeps_its_state_wherever_it_runs() {
+fn vcpus_keep_their_state_across_harts() {
     state_is_kept(3);
 }
 
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_a_vcpu_keeps_its_state_however_many_guest_files_there_are() {
+fn soak_vcpus_keep_state_at_any_files() {
     for files in GUEST_FILES {
         state_is_kept(files);
     }
@@ -110,7 +110,7 @@ fn state_is_kept(files: u32) {
 /// machine only: QEMU counts instructions by its clock. 21 is the machine's event for fences (docs/reference/machine.md).
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_vm_counts_its_own_events_and_no_others() {
+fn vms_count_their_own_events() {
     let told = together("machine", "pmu fences=21", &[]);
     assert!(migrations(&told) > 0, "nobody moved\n{told}");
     let changes = [
@@ -125,7 +125,7 @@ fn a_vm_counts_its_own_events_and_no_others() {
 /// One VM is fixed and the other floats, in a system that says nothing of it, and the other way round.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_vm_that_is_fixed_stays_where_others_float() {
+fn pinned_vms_stay_while_others_move() {
     let names = ["one", "two"];
     for (fixed, system) in [(0, "floating"), (1, "pinned")] {
         let floats = 1 - fixed;

@@ -41,7 +41,7 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
 /// neighbour, which gets the frames, notices nothing. The machine holds each use of a translation against the tables.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
-fn pages_that_are_given_back_are_nobodys_before_all_have_let_go() {
+fn returned_pages_are_free_after_all_release() {
     for (on, translation, rounds) in [
         ("machine", "two-stage", 1000),
         ("machine", "shadow", 1000),
@@ -67,7 +67,7 @@ fn pages_that_are_given_back_are_nobodys_before_all_have_let_go() {
 /// right guess last no more often than those with a wrong one. Where the word was read for it, all of them did.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn no_program_reads_its_kernels_memory_by_waiting() {
+fn programs_read_no_kernel_memory_by_waiting() {
     let changes = [
         "harts=1",
         "spin=\"reservation\"",

@@ -1,6 +1,6 @@
-//! What the report of a run says.
+//! Values in the report of a run.
 
-/// What the report says of a measure of the whole system; 0 where it leaves it out.
+/// Value of a measure of the whole system in the report; 0 where the report leaves it out.
 pub(super) fn measure(told: &str, name: &str) -> f64 {
     let mut rows = told.lines().map(str::split_whitespace);
     let row = rows.find_map(|mut row| (row.next() == Some(name)).then(|| row.next()));

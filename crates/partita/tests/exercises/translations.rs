@@ -67,7 +67,7 @@ fn shadow_tables_are_right_and_confine() {
 /// Both guests have the same addresses. With a hypervisor that takes the bits for granted there were 2,503 stale uses, and 759.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn no_translation_is_stale_however_few_vmids_there_are() {
+fn translations_stay_fresh_with_few_vmids() {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile.toml");
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
@@ -117,7 +117,7 @@ fn no_method_keeps_a_stale_translation() {
 /// The same where a purge is a new VMID, with seven of them: each hart begins many rounds.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn no_new_vmid_brings_back_a_stale_translation() {
+fn renewed_vmids_revive_no_stale_translation() {
     for method in ["last-host", "one-shot"] {
         let told = checked_with_vmids(
             3,
@@ -138,7 +138,7 @@ fn no_new_vmid_brings_back_a_stale_translation() {
 /// Pages that all share are remapped, and the others are told by SBI RFENCE, while every vCPU changes its hart at each dispatch.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn a_fence_of_a_sibling_reaches_what_a_vcpu_has_left_on_other_harts() {
+fn sibling_fences_reach_left_translations() {
     for (form, method) in [
         ("precise", "one-shot"),
         ("precise", "last-host"),

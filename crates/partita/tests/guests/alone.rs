@@ -69,7 +69,7 @@ fn the_images_boot_without_a_hypervisor() {
 /// Debian by itself on the machine, with a disk that takes its time and whose first request fails.
 #[test]
 #[ignore = "needs the images; make test runs it"]
-fn disks_take_time_and_fail_as_the_profile_says() {
+fn disks_follow_the_profile() {
     let _room = room("machine");
     let cache = system::cache::Cache::from_environment().unwrap();
     let file = |name: &str| cache.folder().join("debian").join(name);

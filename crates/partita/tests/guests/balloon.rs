@@ -7,7 +7,7 @@ use std::io::Write;
 /// A stock guest in single pages fills its memory and empties it. The pages are free again where the guest has a balloon, and stay where it has none.
 #[test]
 #[ignore = "needs the hypervisor and the images; make test runs it"]
-fn a_guest_with_a_balloon_gives_back_what_it_does_not_need() {
+fn balloons_return_unneeded_memory() {
     for balloon in [true, false] {
         let _room = room("machine");
         let changes = [

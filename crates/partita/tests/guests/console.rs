@@ -26,7 +26,7 @@ fn a_guests_console_can_be_used() {
 /// and fails if one hart was not told.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
-fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
+fn guests_learn_their_allocation_while_running() {
     let _room = room("qemu");
     let changes = [
         "harts=3",
@@ -66,7 +66,7 @@ fn the_escape_key_powers_everything_off() {
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
-fn a_run_that_is_broken_off_leaves_nothing_behind() {
+fn interrupted_runs_leave_nothing_behind() {
     for on in COMPUTERS {
         let _room = room(on);
         let mut child = run_command(on, "shell.toml")
@@ -93,7 +93,7 @@ fn a_run_that_is_broken_off_leaves_nothing_behind() {
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
-fn a_run_that_takes_too_long_is_ended() {
+fn runs_past_their_limit_end() {
     for on in COMPUTERS {
         let _room = room(on);
         // No host boots Debian in a second.

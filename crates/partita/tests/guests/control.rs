@@ -1,4 +1,4 @@
-//! What an operator does while guests run, at the prompt and by the control socket.
+//! Commands of an operator while guests run, at the prompt and by the control socket.
 
 use super::common::room;
 use super::{run_command, wait_for, with_console};
@@ -7,10 +7,10 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// What a guest's run took in single pages is free again when the run is over, and the next run takes it anew.
+/// Single pages of a guest's run are free again when the run is over, and the next run takes them anew.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
-fn pages_that_came_go_when_the_run_ends() {
+fn faulted_pages_are_freed_at_the_end() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
@@ -69,7 +69,7 @@ fn pages_that_came_go_when_the_run_ends() {
 /// nothing, and it finds its file system in order.
 #[test]
 #[ignore = "needs the hypervisor and the images; make test runs it"]
-fn guests_share_a_disk_while_one_of_them_is_stopped_and_started() {
+fn guests_share_disks_across_restarts() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let (socket, json) = (folder.path().join("socket"), folder.path().join("report"));

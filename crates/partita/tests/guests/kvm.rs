@@ -1,4 +1,4 @@
-//! What runs under Partita runs under KVM on the same machine too, so that both can be compared.
+//! Guests of Partita run under KVM on the same machine too, so that both can be compared.
 
 use crate::run;
 

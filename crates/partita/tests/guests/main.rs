@@ -134,7 +134,7 @@ const SHORT: &str = "console=ttyS0 quiet partita.workload=mixed partita.seconds=
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
-fn two_guests_work_with_seven_and_three_guest_files() {
+fn guests_work_with_few_guest_interrupt_files() {
     let resident = ["web", "database"].map(|vm| format!("vm.{vm}.placement=\"resident\""));
     // How many of the two have their memory elsewhere than they see it, and their devices with it: on the machine in single pages.
     for (on, files, moved) in [("qemu", 3, 2), ("machine", 7, 1)] {
@@ -156,7 +156,7 @@ fn two_guests_work_with_seven_and_three_guest_files() {
 
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_two_guests_work_on_qemu_without_guest_files() {
+fn soak_guests_work_without_guest_interrupt_files() {
     check(
         &run("qemu", "two-debian.toml", &["guest-interrupt-files=0"]),
         4,
@@ -167,7 +167,7 @@ fn soak_two_guests_work_on_qemu_without_guest_files() {
 
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_three_guests_of_four_vcpus_share_two_harts() {
+fn soak_three_guests_share_two_harts() {
     let lines = ["one", "two", "three"].map(|vm| format!("vm.{vm}.command-line={SHORT}"));
     let changes: Vec<&str> = lines.iter().map(String::as_str).collect();
     for on in COMPUTERS {
@@ -177,7 +177,7 @@ fn soak_three_guests_of_four_vcpus_share_two_harts() {
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
-fn a_vm_with_dedicated_harts_leaves_the_others_alone() {
+fn dedicated_harts_leave_other_vms_alone() {
     let boot = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=5";
     let report = run(
         "qemu",

@@ -32,7 +32,7 @@ fn guests_reach_each_other_through_a_switch() {
 /// itself how it is reached.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
-fn guests_reach_each_other_by_cards_that_are_simulated() {
+fn guests_reach_each_other_by_mediated_cards() {
     const LINE: &str = "console=ttyS0 quiet partita.workload=network partita.amount=1";
     for on in COMPUTERS {
         let lines = [("one", 1), ("two", 2)]

@@ -20,7 +20,7 @@ const BOOT: u64 = 12;
 /// translation that it uses against the tables.
 #[test]
 #[ignore = "soak: two boots of two Debian guests and a thousand million instructions, each looked at; make soak runs it"]
-fn soak_no_method_keeps_a_stale_translation_of_debian() {
+fn soak_debian_never_meets_stale_translations() {
     let until = Instant::now() + LIMIT;
     let moving = TlbPurge::ALL.iter().copied();
     let moving = moving.filter(|method| *method != TlbPurge::Keep);

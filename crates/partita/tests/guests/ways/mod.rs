@@ -41,21 +41,21 @@ const VMS: [(&str, &str, &str, &str); 4] = [
     ),
 ];
 
-/// What a run is made with.
+/// Conditions of a run.
 struct Run {
     on: &'static str,
     rounds: u32,
-    /// Whether one operation in ten fails.
+    /// One operation in ten fails.
     errors: bool,
     /// The VM that is stopped in the midst of its writes, and started.
     victim: Option<&'static str>,
-    /// Whether the machine looks for stale translations.
+    /// The machine checks for stale translations.
     checked: bool,
 }
 
 #[test]
 #[ignore = "soak: four Debian guests on two harts for minutes; make soak runs it"]
-fn soak_guests_reach_disks_that_fail_in_every_way() {
+fn soak_guests_reach_failing_disks_every_way() {
     for victim in ["fast", "slice"] {
         survive(&Run {
             on: "machine",
@@ -69,7 +69,7 @@ fn soak_guests_reach_disks_that_fail_in_every_way() {
 
 #[test]
 #[ignore = "soak: four Debian guests on QEMU for minutes; make soak runs it"]
-fn soak_guests_reach_disks_in_every_way_on_qemu() {
+fn soak_guests_reach_disks_on_qemu() {
     survive(&Run {
         on: "qemu",
         rounds: 2,
@@ -81,7 +81,7 @@ fn soak_guests_reach_disks_in_every_way_on_qemu() {
 
 #[test]
 #[ignore = "soak: four Debian guests, each of whose translations is looked at; make soak runs it"]
-fn soak_no_way_to_a_disk_leaves_a_stale_translation() {
+fn soak_disk_io_leaves_no_stale_translation() {
     survive(&Run {
         on: "machine",
         rounds: 1,
@@ -243,7 +243,7 @@ fn survive(run: &Run) {
     }
 }
 
-/// What the console says of a block that the victim's disk has.
+/// Console line about a block that the victim's disk has.
 fn acknowledged(victim: &str) -> String {
     format!("[{victim}] partita-ways acknowledged block=")
 }
