@@ -40,7 +40,7 @@ const HOST_MEMORY: u64 = 2048;
 /// Longest time from the start of QEMU until the hypervisor says how much memory it takes.
 const START: Duration = Duration::from_secs(120);
 
-/// What to measure.
+/// Choice of what is measured, and how often.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How much work each guest does.
@@ -61,7 +61,7 @@ pub enum BenchError {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// Cause.
         error: std::io::Error,
     },
     /// The hypervisor's file.
@@ -69,7 +69,7 @@ pub enum BenchError {
     Hypervisor {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// Cause.
         error: object::Error,
     },
     /// The guest's images.
@@ -98,7 +98,7 @@ pub enum BenchError {
     Machine {
         /// How the guest was run.
         way: Way,
-        /// What is the matter.
+        /// Cause.
         error: MachineError,
     },
     /// The hypervisor is silent.

@@ -180,6 +180,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Top(arguments) => top::execute(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
     }
+    .and_then(|()| output::shown())
     .map(|()| ExitCode::SUCCESS)
 }
 

@@ -6,7 +6,6 @@ use super::output::{self, write_json};
 use crate::bench::{self, Amount, Options, Way};
 use clap::ValueEnum;
 use guest_images::Progress;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use system::cache::Cache;
 
@@ -59,8 +58,7 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
     let hypervisor = arguments.hypervisor.path()?;
     let passages = bench::measure_passages(&cache, &hypervisor, &Progress::new())?;
-    // A reader that has gone needs no table.
-    let _ = writeln!(std::io::stdout(), "{passages}");
+    output::say_line(format_args!("{passages}"));
     if let Some(path) = &arguments.document {
         write_document(path, &passages, PASSAGES_BEGIN, PASSAGES_END)?;
     }
@@ -85,8 +83,7 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         hypervisor,
     };
     let report = bench::measure(&cache, &options, &Progress::new())?;
-    // A reader that has gone needs no table.
-    let _ = write!(std::io::stdout(), "{report}");
+    output::say(format_args!("{report}"));
     if let Some(path) = &arguments.json {
         write_json(path, &report)?;
     }

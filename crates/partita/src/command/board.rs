@@ -5,7 +5,6 @@ use super::input::{HypervisorArgument, SystemArguments};
 use super::output;
 use guest_images::Progress;
 use runner::board;
-use std::io::Write;
 use std::path::Path;
 use system::cache::Cache;
 use system::image::{self, slots::Assignment};
@@ -39,7 +38,7 @@ pub(super) fn execute(
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent).map_err(at(parent))?;
-        std::fs::write(&path, bytes).map_err(at(&path))
+        output::write(&path, bytes)
     };
     let menu = board::menu();
     let files: [board::File<'_>; 4] = [
@@ -59,10 +58,7 @@ pub(super) fn execute(
         let disks = slots.vm(index).iter();
         disks.map(move |(slot, device)| (vm, slot, device))
     });
-    let mut out = std::io::stdout().lock();
-    // A reader that has gone needs no line.
-    let _ = writeln!(
-        out,
+    output::say_line(format_args!(
         "{folder}/{kernel}   the hypervisor, a kernel image for booti: {size} KiB\n\
          {folder}/{system}   the system image, its initial RAM disk: {archive} KiB\n\
          {folder}/{menu}   tells U-Boot of both\n\
@@ -76,18 +72,19 @@ pub(super) fn execute(
         size = kernel.len() >> 10,
         archive = archive.len() >> 10,
         program = board::PROGRAM,
-    );
+    ));
     for (shared, slot) in system.disks.iter().zip(slots.shared()) {
         let what = disk_of(&shared.disk, &cache);
         let name = &shared.name;
-        let _ = writeln!(out, "disk.{name} expects {what} in virtio-mmio slot {slot}");
+        output::say_line(format_args!(
+            "disk.{name} expects {what} in virtio-mmio slot {slot}"
+        ));
     }
     for ((_, switch), slot) in system.uplinks().zip(slots.uplinks()) {
         let name = &switch.name;
-        let _ = writeln!(
-            out,
+        output::say_line(format_args!(
             "switch.{name} expects a network card in virtio-mmio slot {slot}"
-        );
+        ));
     }
     for (vm, slot, device) in disks {
         let what = match device {
@@ -99,7 +96,10 @@ pub(super) fn execute(
             image::slots::Device::Rng => String::from("a source of random numbers"),
             image::slots::Device::Terminals => String::from("a console device"),
         };
-        let _ = writeln!(out, "{} expects {what} in virtio-mmio slot {slot}", vm.name);
+        output::say_line(format_args!(
+            "{} expects {what} in virtio-mmio slot {slot}",
+            vm.name
+        ));
     }
     Ok(())
 }

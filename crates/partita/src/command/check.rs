@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::input::SystemArguments;
-use std::io::Write;
+use super::output;
 
 pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
     let system = arguments.read()?;
@@ -26,7 +26,6 @@ pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
             trusted.join(", ")
         );
     }
-    // A reader that has gone needs no answer.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    output::say(format_args!("{text}"));
     Ok(())
 }

@@ -3,7 +3,6 @@
 use super::failure::Failure;
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
 use super::output::{self, write_json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::claims::{self, Claim, Claims, Judged, Verdict};
 use study::laboratory::verdict::{Evidence, correction};
@@ -36,12 +35,10 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
     let file = arguments.file();
     let all = Claims::read(&file)?;
     let wanted = all.named(&arguments.names)?;
-    let mut out = std::io::stdout();
-    // A reader that has gone needs no answer, here and below.
-    let _ = writeln!(out, "{}", all.title);
+    output::say_line(format_args!("{}", all.title));
     if arguments.list {
         for claim in wanted {
-            let _ = writeln!(out, "{}\n  {}", claim.name, claim.text);
+            output::say_line(format_args!("{}\n  {}", claim.name, claim.text));
         }
         return Ok(());
     }
@@ -53,15 +50,14 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         not_run,
     } = show(arguments, &file, &wanted)?;
     for (name, why) in not_run {
-        let _ = writeln!(out, "\n{name}: not run\n  {why}");
+        output::say_line(format_args!("\n{name}: not run\n  {why}"));
     }
     for one in &judged {
-        let _ = write!(out, "\n{}", claims::show(one));
+        output::say(format_args!("\n{}", claims::show(one)));
     }
-    let _ = writeln!(
-        out,
+    output::say_line(format_args!(
         "\n{below}; figures are marked as they would be by themselves"
-    );
+    ));
     if let Some(path) = &arguments.json {
         write_json(path, &judged)?;
     }
@@ -92,11 +88,11 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
     Err(Failure::Different(parts.join("\npartita: ")))
 }
 
-/// What claims came to.
+/// Judged claims with the runs that they were judged by.
 pub(super) struct Shown {
     pub(super) judged: Vec<Judged>,
     pub(super) entries: Vec<Entry>,
-    /// What they were corrected for.
+    /// Note on the correction for several claims, shown below the table.
     pub(super) below: String,
     /// Claims that are not for this computer, and why.
     not_run: Vec<(String, String)>,

@@ -10,7 +10,6 @@ use super::laboratory::Laboratory;
 use super::output::{self, write_json};
 use super::random;
 use runner::measures::{self, Measure};
-use std::io::Write;
 use study::compare::{Comparison, Grid};
 use study::nuisance::{self, Variance, design};
 
@@ -58,11 +57,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
 
     let comparison = Comparison::new(&grid, &entries, arguments.effect.smallest());
     let variances = comparison.variances(&entries, &arguments.measure, &factors);
-    // What goes to standard output for programs goes there alone.
-    let files = outputs.iter().filter_map(|path| path.as_ref());
-    if !output::has_standard(files.chain(&arguments.tidy)) {
-        show(&comparison, &variances, &arguments.measure);
-    }
+    show(&comparison, &variances, &arguments.measure);
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "comparison": comparison, "variances": variances, "runs": entries });
         write_json(path, &whole)?;
@@ -96,7 +91,6 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
 }
 
 fn show(comparison: &Comparison, variances: &[Variance], wanted: &[String]) {
-    let mut out = std::io::stdout().lock();
     let names: Vec<&str> = if wanted.is_empty() {
         let usual = comparison.measures();
         usual
@@ -107,14 +101,13 @@ fn show(comparison: &Comparison, variances: &[Variance], wanted: &[String]) {
         wanted.iter().map(String::as_str).collect()
     };
     for name in &names {
-        // A reader that has gone needs no table.
         let verdict = comparison
             .verdict(name)
             .map_or_else(String::new, |line| line + "\n");
-        let _ = writeln!(out, "{}{verdict}", comparison.table(name));
+        output::say_line(format_args!("{}{verdict}", comparison.table(name)));
         for variance in variances.iter().filter(|one| one.measure == *name) {
-            let _ = writeln!(out, "{}", variance.show());
+            output::say_line(format_args!("{}", variance.show()));
         }
     }
-    let _ = writeln!(out, "{}", comparison.legend(&names));
+    output::say_line(format_args!("{}", comparison.legend(&names)));
 }

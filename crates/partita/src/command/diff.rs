@@ -3,14 +3,13 @@
 use super::failure::{Failure, at};
 use super::laboratory::EffectArguments;
 use super::output::{self, write_json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::laboratory::Recorded;
 use study::laboratory::diff::diff;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DiffArguments {
-    /// What `run`, `compare`, `sweep` or `paper` wrote with --json, or a file of results
+    /// A report that `run`, `compare`, `sweep` or `paper` wrote with --json, or a file of results
     #[arg(value_name = "FIRST.json")]
     first: PathBuf,
     /// The same, made later or by another build
@@ -31,8 +30,7 @@ pub(super) fn execute(arguments: &DiffArguments) -> Result<(), Failure> {
     let (first, second) = (read(&arguments.first)?, read(&arguments.second)?);
     let smallest = arguments.effect.smallest();
     let found = diff(&first, &second, &arguments.measure, smallest);
-    // A reader that has gone needs no table.
-    let _ = write!(std::io::stdout(), "{}", found.show());
+    output::say(format_args!("{}", found.show()));
     match &arguments.json {
         Some(path) => write_json(path, &found),
         None => Ok(()),

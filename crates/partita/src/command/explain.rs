@@ -1,9 +1,9 @@
 //! `partita explain`.
 
 use super::failure::Failure;
+use super::output;
 use runner::measures::{self, Measure};
 use runner::table::Table;
-use std::io::Write;
 
 pub(super) fn execute(name: Option<&str>) -> Result<(), Failure> {
     let text = match name {
@@ -16,7 +16,6 @@ pub(super) fn execute(name: Option<&str>) -> Result<(), Failure> {
             table.to_string()
         }
     };
-    // A reader that has gone needs no explanation.
-    let _ = write!(std::io::stdout(), "{text}");
+    output::say(format_args!("{text}"));
     Ok(())
 }

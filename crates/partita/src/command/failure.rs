@@ -14,7 +14,7 @@ use study::paper::{PlanError, PublishedError};
 use system::Mistakes;
 use system::cache::NoCache;
 
-/// What each exit code says.
+/// Meaning of each exit code.
 pub(super) const EXIT_CODES: &str =
     "Exit codes, those of `partita machine` aside, which its own --help lists:
   0    what was asked for was done; after a run: every VM powered off in order
@@ -22,7 +22,7 @@ pub(super) const EXIT_CODES: &str =
   2    the command line has mistakes
   3    a run ended, but a VM failed or did not power off
   4    a run took longer than it may, or everybody in it waited for what would never come
-  5    a run could not be started, or images could not be built
+  5    a run could not be started, images could not be built, or an output could not be written
   130  a run was broken off";
 
 /// Why the command did not do what was asked.
@@ -36,9 +36,23 @@ pub enum Failure {
     File {
         /// Which.
         path: PathBuf,
-        /// What is the matter.
+        /// Cause.
         error: std::io::Error,
     },
+    /// A file or standard output that cannot be written.
+    #[error("{place}: {error}")]
+    Output {
+        /// The file's path, or `standard output`.
+        place: String,
+        /// Cause.
+        error: std::io::Error,
+    },
+    /// Two documents for one standard output.
+    #[error("only one document can go to standard output (-): name files for the others")]
+    Documents,
+    /// The console could not be written.
+    #[error("{0}; the run was ended, as nothing of it could be shown")]
+    Unshown(std::io::Error),
     /// A VM failed.
     #[error("{}", .0.join("\npartita: "))]
     Vm(Vec<String>),
@@ -69,7 +83,7 @@ pub enum Failure {
     /// Profiles with mistakes, which have been shown.
     #[error("{0} of the profiles cannot be used")]
     Profiles(usize),
-    /// What the computer is to be like.
+    /// The computer's options.
     #[error(transparent)]
     Computer(#[from] ComputerError),
     /// An option for another computer.
@@ -81,7 +95,7 @@ pub enum Failure {
     /// No such measure.
     #[error("{0}")]
     Measure(String),
-    /// What is varied.
+    /// The grid of varied parameters.
     #[error(transparent)]
     Grid(#[from] GridError),
     /// The file of results.
@@ -126,13 +140,13 @@ pub enum Failure {
     /// Files of results that do not fit together.
     #[error(transparent)]
     Merge(#[from] MergeError),
-    /// What is varied besides.
+    /// Parameters that are varied besides, so that a conclusion does not hang on them.
     #[error(transparent)]
     Nuisance(NuisanceError),
     /// Anything else in the laboratory.
     #[error("{0}")]
     Laboratory(String),
-    /// What should be equal is not.
+    /// Results that should be equal and are not.
     #[error("{0}")]
     Different(String),
     /// The document for the benchmark's tables.
@@ -140,20 +154,21 @@ pub enum Failure {
     NoPlace {
         /// Which.
         path: PathBuf,
-        /// What is missing.
+        /// Missing line.
         line: &'static str,
     },
 }
 
 impl Failure {
-    /// What the shell is told; [`EXIT_CODES`] has the list.
+    /// Exit code of the process; [`EXIT_CODES`] has the list.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Mistakes(_) | Self::Profile(_) | Self::Profiles(_) => 1,
             Self::Computer(ComputerError::Profile(_)) => 1,
-            Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
-                2
-            }
+            Self::File { error, .. } => of_file(error),
+            Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => 2,
+            Self::Documents => 2,
+            Self::Output { .. } | Self::Unshown(_) => 5,
             Self::Measure(_)
             | Self::Grid(_)
             | Self::Laboratory(_)
@@ -170,6 +185,18 @@ impl Failure {
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
             Self::Interrupted => 130,
         })
+    }
+}
+
+/// Exit code for a file of the command line: 2 where another name would help, 5 where the host's system fails.
+fn of_file(error: &std::io::Error) -> u8 {
+    use std::io::ErrorKind::{
+        BrokenPipe, FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull, TimedOut, WriteZero,
+    };
+    match error.kind() {
+        BrokenPipe | FileTooLarge | OutOfMemory | QuotaExceeded | StorageFull | TimedOut
+        | WriteZero => 5,
+        _ => 2,
     }
 }
 
@@ -209,7 +236,7 @@ impl From<PointError> for Failure {
     }
 }
 
-/// What is said of an error about this file.
+/// Makes an I/O error a failure about this file.
 pub(super) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
     move |error| Failure::File {
         path: path.to_owned(),

@@ -1,8 +1,8 @@
 //! `partita images`.
 
 use super::failure::{Failure, at};
+use super::output;
 use guest_images::{Progress, pinned};
-use std::io::Write;
 use std::path::Path;
 use system::Bytes;
 use system::cache::{BUILT_FILES, Cache};
@@ -25,6 +25,7 @@ pub(super) fn execute(
     size: Option<Bytes>,
     packages: Option<&Path>,
 ) -> Result<(), Failure> {
+    output::check([packages.map(Path::to_owned).as_ref()])?;
     let cache = Cache::from_environment()?;
     if again {
         guest_images::forget(&cache)?;
@@ -37,35 +38,37 @@ pub(super) fn execute(
         .filter(|name| all || name.starts_with("debian/"))
         .collect();
     let built = runner::images::ensure(&cache, &names, &Progress::new())?;
-    let mut out = std::io::stdout().lock();
     let mut known = Fingerprints::new();
     for &name in &names {
         let path = cache.folder().join(name);
         let size = std::fs::metadata(&path).map_err(at(&path))?.len() >> 20;
-        // A reader that has gone needs no answer.
         let fingerprint = known.of(&path).map_err(at(&path))?;
-        let _ = writeln!(
-            out,
+        output::say_line(format_args!(
             "{name}: {} ({size} MiB, SHA-256 {})",
             path.display(),
             fingerprint.short()
-        );
+        ));
     }
     let (used, unknown) = guest_images::packages(&cache, &names);
     if let Some(path) = packages {
-        std::fs::write(path, pinned::text(&used)).map_err(at(path))?;
+        output::write(path, pinned::text(&used).as_bytes())?;
     }
     if !used.is_empty() {
-        let _ = writeln!(out, "{}", pinned::comparison(&used, &pinned::wanted()));
+        output::say_line(format_args!(
+            "{}",
+            pinned::comparison(&used, &pinned::wanted())
+        ));
     }
     if !unknown.is_empty() {
-        let _ = writeln!(
-            out,
+        output::say_line(format_args!(
             "packages of {}: not known, as they were built before that was kept; 'partita images --again' builds them anew",
             unknown.join(", ")
-        );
+        ));
     }
-    let _ = writeln!(out, "{}", if built { "built" } else { "there already" });
+    output::say_line(format_args!(
+        "{}",
+        if built { "built" } else { "there already" }
+    ));
     Ok(())
 }
 
@@ -80,8 +83,7 @@ fn root_file_system(cache: &Cache, path: &Path, size: Option<Bytes>) -> Result<(
     guest_images::root_filesystem::copy(&from, path, size.map_or(0, |size| size.0))?;
     let bytes = std::fs::metadata(path).map_err(at(path))?.len();
     let mut known = Fingerprints::new();
-    let _ = writeln!(
-        std::io::stdout(),
+    output::say_line(format_args!(
         "{}: Debian's root file system, {} MiB, from the image with SHA-256 {}\n\
          In a system: initrd = \"image:system/initrd\" and disks = [{{ file = \"{}\", persistent = true }}]; the login is root, \
          without a password",
@@ -89,6 +91,6 @@ fn root_file_system(cache: &Cache, path: &Path, size: Option<Bytes>) -> Result<(
         bytes >> 20,
         known.of(&from).map_err(at(&from))?.short(),
         path.display(),
-    );
+    ));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the commands that make many runs have in common: where results are kept, what runs them, how many at a time.
+//! Common parts of the commands that make many runs: where results are kept, what runs them, how many at a time.
 
 use super::failure::Failure;
 use super::input::HypervisorArgument;
@@ -35,8 +35,8 @@ use system::fingerprint::Fingerprints;
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct LaboratoryArguments {
     /// The computer to run on
-    #[arg(long, value_enum, default_value_t = Kind::Machine)]
-    pub(super) on: Kind,
+    #[arg(long, value_enum, default_value_t = ComputerChoice::Machine)]
+    pub(super) on: ComputerChoice,
     /// On the machine, what instructions and devices cost: the name of a profile that ships, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) profile: Option<String>,
@@ -62,7 +62,7 @@ const SETTLE_US: u64 = 20_000;
 
 /// Computers that runs are made on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum ComputerChoice {
     /// The machine: the same figures every time
     Machine,
     /// QEMU's virt board: real time, no two runs alike
@@ -88,7 +88,7 @@ pub(super) struct StartArguments {
     steady: bool,
 }
 
-/// What counts as an effect.
+/// Smallest difference that counts as an effect.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct EffectArguments {
     /// The smallest effect that counts, in per cent: what is surely smaller is called equal. Without it, any effect counts, and
@@ -136,11 +136,11 @@ impl LaboratoryArguments {
     /// The computer that is asked for.
     pub(super) fn computer(&self) -> Result<Computer, Failure> {
         match (self.on, &self.profile) {
-            (Kind::Qemu, Some(_)) => Err(Failure::Laboratory(String::from(
+            (ComputerChoice::Qemu, Some(_)) => Err(Failure::Laboratory(String::from(
                 "--profile is for the machine; leave it out, or run with --on machine",
             ))),
-            (Kind::Qemu, None) => Ok(Computer::Qemu),
-            (Kind::Machine, profile) => Ok(Computer::Machine {
+            (ComputerChoice::Qemu, None) => Ok(Computer::Qemu),
+            (ComputerChoice::Machine, profile) => Ok(Computer::Machine {
                 profile: profile.clone(),
             }),
         }
@@ -247,7 +247,7 @@ impl Laboratory {
         Ok(series.complete(&path)?)
     }
 
-    /// What is ahead of a series of these points, or of its shard.
+    /// Forecast of a series of these points, or of its shard.
     pub(super) fn ahead(&self, points: Vec<Point>) -> Result<Forecast, Failure> {
         let points = match self.shard {
             Some(shard) => shard.of(points),

@@ -1,19 +1,34 @@
-//! Files that a command writes at its end: whether they can be written is found out at its beginning, and what is there
-//! afterwards is whole.
+//! Documents that a command writes at its end, and its text for people.
+//!
+//! A document is a file, or standard output where its name is `-`. Whether a file can be written is found out at the beginning, with
+//! room for it, and a file that is there afterwards is whole. Where a document goes to standard output, all text for people goes to
+//! standard error.
 
 use super::failure::{Failure, at};
-use std::io::Write;
+use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use study::laboratory::Entry;
 use study::laboratory::tidy::Tidy;
 
-/// Stands for standard output.
+/// Name of a document that goes to standard output.
 const STANDARD: &str = "-";
+/// Bytes of the disk that are kept free for each file until it is written.
+const RESERVED_BYTES: u64 = 1 << 20;
 
-/// Checks that all of these files can be written, and leaves what is in them as it is.
+/// Standard output for the document, once text for people goes to standard error instead.
+static DOCUMENT: OnceLock<File> = OnceLock::new();
+/// Nameless files that keep room for those that will be written: nothing remains of them, however the process ends.
+static RESERVED: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+/// First failure to write text for people.
+static UNSHOWN: Mutex<Option<std::io::Error>> = Mutex::new(None);
+
+/// Checks that all of these documents can be written, keeps room for them, and leaves what is in their files as it is.
 ///
 /// # Errors
-/// The first that cannot.
+/// The first that cannot, or a second one for standard output.
 pub(super) fn check<'a>(
     paths: impl IntoIterator<Item = Option<&'a PathBuf>>,
 ) -> Result<(), Failure> {
@@ -23,18 +38,13 @@ pub(super) fn check<'a>(
         .try_for_each(|path| check_one(path))
 }
 
-/// Whether one of these is standard output.
-pub(super) fn has_standard<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> bool {
-    let mut paths = paths.into_iter();
-    paths.any(|path| path == Path::new(STANDARD))
-}
-
 fn check_one(path: &Path) -> Result<(), Failure> {
     if path == Path::new(STANDARD) {
-        return Ok(());
+        let document = redirect().map_err(lost(path))?;
+        return DOCUMENT.set(document).map_err(|_| Failure::Documents);
     }
     let tried = match std::fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+        Ok(found) if found.is_dir() => Err(ErrorKind::IsADirectory.into()),
         // What is no file, such as a terminal, is not replaced.
         Ok(_) => std::fs::OpenOptions::new()
             .append(true)
@@ -45,28 +55,98 @@ fn check_one(path: &Path) -> Result<(), Failure> {
     tried.map_err(at(path))?;
     if is_replaced(path) {
         beside(path).map(drop).map_err(at(path))?;
+        let room = reserve(path).map_err(at(path))?;
+        let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        reserved.extend(room.map(|room| (path.to_owned(), room)));
     }
     Ok(())
 }
 
-/// Writes a file whole, or leaves what was there.
+/// Sends text for people to standard error from here on, and returns the standard output that was there.
+fn redirect() -> std::io::Result<File> {
+    let document = rustix::io::fcntl_dupfd_cloexec(std::io::stdout(), 3)?;
+    rustix::stdio::dup2_stdout(std::io::stderr())?;
+    Ok(File::from(document))
+}
+
+/// Keeps room for a file in its folder; `None` where the file system cannot.
+fn reserve(path: &Path) -> std::io::Result<Option<File>> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let file = tempfile::tempfile_in(folder_of(path))?;
+    match fallocate(&file, FallocateFlags::empty(), 0, RESERVED_BYTES) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes a document whole, or leaves what was there.
 ///
 /// # Errors
 /// It cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path == Path::new(STANDARD) {
-        return std::io::stdout().write_all(bytes).map_err(at(path));
+        let written = match DOCUMENT.get() {
+            Some(mut document) => document.write_all(bytes),
+            None => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+        };
+        return written.map_err(lost(path));
     }
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    reserved.retain(|(of, _)| of != path);
+    drop(reserved);
     if !is_replaced(path) {
-        return std::fs::write(path, bytes).map_err(at(path));
+        return std::fs::write(path, bytes).map_err(lost(path));
     }
-    let mut file = beside(path).map_err(at(path))?;
+    let mut file = beside(path).map_err(lost(path))?;
     file.write_all(bytes)
         .and_then(|()| file.as_file().sync_all())
-        .map_err(at(path))?;
+        .map_err(lost(path))?;
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    file.persist(place).map_err(|error| at(path)(error.error))?;
+    file.persist(place)
+        .map_err(|error| lost(path)(error.error))?;
     Ok(())
+}
+
+/// Makes an I/O error a failure to write a document.
+fn lost(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    let place = match path == Path::new(STANDARD) {
+        true => String::from("standard output"),
+        false => path.display().to_string(),
+    };
+    move |error| Failure::Output { place, error }
+}
+
+/// Shows text for people. A failure is kept for [`shown`].
+pub(super) fn say(text: fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_fmt(text).and_then(|()| out.flush());
+    if let Err(error) = written {
+        let mut unshown = UNSHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        unshown.get_or_insert(error);
+    }
+}
+
+/// Shows a line for people. A failure is kept for [`shown`].
+pub(super) fn say_line(text: fmt::Arguments<'_>) {
+    say(format_args!("{text}\n"));
+}
+
+/// Checks that all text for people was shown. A reader that has gone, such as `head`, wanted no more.
+///
+/// # Errors
+/// Standard output could not be written.
+pub(super) fn shown() -> Result<(), Failure> {
+    let mut unshown = UNSHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    match unshown.take() {
+        Some(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(lost(Path::new(STANDARD))(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes every figure of every run to each of these files: Parquet where its name says so, else comma-separated values.
@@ -83,14 +163,14 @@ pub(super) fn write_tidy(paths: &[PathBuf], entries: &[Entry]) -> Result<(), Fai
         let bytes = match is_parquet {
             true => (tidy.parquet())
                 .map_err(std::io::Error::other)
-                .map_err(at(path))?,
+                .map_err(lost(path))?,
             false => tidy.csv().into_bytes(),
         };
         write(path, &bytes)
     })
 }
 
-/// Whether something new is put in the place of what is there, if anything is.
+/// Returns true if a new file can replace what is at this path, or nothing is there.
 fn is_replaced(path: &Path) -> bool {
     std::fs::metadata(path).map_or(true, |found| found.is_file())
 }
@@ -98,13 +178,9 @@ fn is_replaced(path: &Path) -> bool {
 /// A new file in the same folder.
 fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
-    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let folder = place
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     // Said of the folder itself, where that is what is missing.
-    std::fs::metadata(folder)?;
+    std::fs::metadata(&folder)?;
     // As a file that is made in the usual way: the user's umask takes away.
     tempfile::Builder::new()
         .prefix(".partita-")
@@ -112,6 +188,15 @@ fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
         .tempfile_in(folder)
         // The file whose name this error would tell is none that the user has named.
         .map_err(|error| error.kind().into())
+}
+
+/// Folder that a file is in, or will be.
+fn folder_of(path: &Path) -> PathBuf {
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = place
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_owned()
 }
 
 /// Writes a value as JSON.
@@ -129,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_written_is_known_at_once_and_nothing_is_left() {
+    fn unwritable_outputs_are_refused_without_remains() {
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| folder.path().join(name);
         for path in [inside("none/report.json"), folder.path().to_owned()] {

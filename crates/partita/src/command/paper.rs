@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use runner::measures::Measure;
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::PathBuf;
 use study::laboratory::{Computer, Entry, Forecast};
 use study::paper::{
@@ -141,7 +140,7 @@ impl TypedValueParser for PaperNumber {
     }
 }
 
-/// What a paper's runs came to.
+/// Judgement of a paper's runs, with the runs.
 pub(super) struct Repeated {
     pub(super) judgement: Judgement,
     /// The cases that were run, each with the names of its methods and how many runs each had, in the order of the runs.
@@ -215,7 +214,7 @@ impl PaperArguments {
         Ok((published, plan))
     }
 
-    /// What is ahead, and how many runs are made at a time.
+    /// Forecast of the runs, and how many are made at a time.
     pub(super) fn ahead(&self, paper: Paper) -> Result<(Forecast, usize), Failure> {
         let (_, plan) = self.plan(paper)?;
         let laboratory = Laboratory::new(&self.laboratory, paper.folder())?;
@@ -327,17 +326,15 @@ impl PaperArguments {
         let published = Published::read(&experiments.join(name).join("published.toml"))?;
         let registration = registration::register(&experiments, name, &published)?;
         let (files, commit) = (registration.files.len(), registration.commit);
-        // A reader that has gone needs no answer.
-        let _ = writeln!(
-            std::io::stdout(),
+        output::say_line(format_args!(
             "registered {files} files as they are in commit {commit}; commit {name}/{}",
             registration::FILE
-        );
+        ));
         for quick in [true, false] {
             let (published, plan) = self.plan_as(paper, quick)?;
             let words = if quick { " of --quick" } else { "" };
             for line in paper::too_few(&published, &plan) {
-                let _ = writeln!(std::io::stdout(), "the phases{words} cannot decide {line}");
+                output::say_line(format_args!("the phases{words} cannot decide {line}"));
             }
         }
         Ok(())
@@ -361,8 +358,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
         how,
     } = arguments.repeat(paper)?;
     let text = paper::show(&judgement);
-    // A reader that has gone needs no table.
-    let _ = write!(std::io::stdout(), "{text}\n{how}\n");
+    output::say(format_args!("{text}\n{how}\n"));
     output::write_tidy(&arguments.tidy, &entries)?;
     if let Some(path) = &arguments.report {
         let pictures = arguments.pictures(&cases, &entries)?;

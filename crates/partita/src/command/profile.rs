@@ -1,12 +1,12 @@
 //! `partita profile`.
 
 use super::failure::Failure;
+use super::output;
 use machine::timing::{Field, Measurements, NAMES, Profile, ProfileError, fields};
 use runner::table::Table;
 use serde::Serialize;
-use std::io::Write;
 
-/// What to do with profiles.
+/// Subcommands for profiles.
 #[derive(Debug, clap::Subcommand)]
 pub enum What {
     /// Shows everything that a profile says, with units
@@ -29,7 +29,7 @@ pub enum What {
     },
     /// Makes a profile of what a board has measured (docs/guide/profile-a-board.md), as TOML
     Measure {
-        /// What the program `measure` printed
+        /// The output of the program `measure`
         #[arg(value_name = "FILE")]
         output: std::path::PathBuf,
         /// The profile that says what was not measured
@@ -176,6 +176,5 @@ fn table(headings: &[&str], entries: &[Entry]) -> String {
 
 fn print(json: bool, value: &impl Serialize, text: &str) {
     let json = json.then(|| serde_json::to_string_pretty(value).unwrap_or_default());
-    // A reader that has gone needs nothing.
-    let _ = writeln!(std::io::stdout(), "{}", json.as_deref().unwrap_or(text));
+    output::say_line(format_args!("{}", json.as_deref().unwrap_or(text)));
 }

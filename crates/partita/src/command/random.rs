@@ -5,7 +5,6 @@ use super::failure::Failure;
 use super::failure::at;
 use super::laboratory::Laboratory;
 use super::output::{self, write_json};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::compare::{Grid, Variation};
 use study::laboratory::with_phase;
@@ -82,15 +81,17 @@ fn hertz(computer: &Computer) -> Result<u64, Failure> {
 }
 
 fn show(regret: &Regret, drawn: &[Drawn], folder: &Path) {
-    let mut out = std::io::stdout().lock();
-    // A reader that has gone needs no table.
-    let _ = writeln!(out, "{}", regret.table());
+    output::say_line(format_args!("{}", regret.table()));
     for system in regret
         .worst_systems()
         .iter()
         .filter_map(|&at| drawn.get(at))
     {
-        let _ = writeln!(out, "{}: {}", system.name, file(folder, system).display());
+        output::say_line(format_args!(
+            "{}: {}",
+            system.name,
+            file(folder, system).display()
+        ));
     }
 }
 

@@ -1,7 +1,7 @@
 //! `partita reference`.
 
 use super::failure::Failure;
-use std::io::Write;
+use super::output;
 
 pub(super) fn execute(schema: bool) -> Result<(), Failure> {
     let text = if schema {
@@ -11,7 +11,6 @@ pub(super) fn execute(schema: bool) -> Result<(), Failure> {
     } else {
         crate::reference::page()
     };
-    // A reader that has gone needs no reference.
-    let _ = write!(std::io::stdout(), "{text}");
+    output::say(format_args!("{text}"));
     Ok(())
 }

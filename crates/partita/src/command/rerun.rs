@@ -2,13 +2,13 @@
 
 use super::failure::{Failure, at};
 use super::laboratory::{Laboratory, LaboratoryArguments};
-use std::io::Write;
+use super::output;
 use std::path::{Path, PathBuf};
 use study::laboratory::{Computer, Entry, Point, Recorded, SeriesError, differences};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RerunArguments {
-    /// What `run --json`, `compare --json` or a series wrote
+    /// A report that `run --json`, `compare --json` or a series wrote
     #[arg(value_name = "REPORT")]
     report: PathBuf,
     /// The system file, where it is not found by its recorded path from here or from the report's folder
@@ -54,22 +54,18 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
         other => other?,
     };
 
-    let mut out = std::io::stdout().lock();
     let mut different = Vec::new();
     for (then, now) in recorded.iter().zip(&entries) {
-        let found = tell(&mut out, then, now);
+        let found = differing(then, now);
         if let Some(found) = found {
             different.push(found);
         }
     }
     if different.is_empty() {
-        // A reader that has gone needs no verdict.
-        let _ = writeln!(
-            out,
-            "{} of {} runs are equal to the last digit",
-            entries.len(),
-            entries.len()
-        );
+        let runs = entries.len();
+        output::say_line(format_args!(
+            "{runs} of {runs} runs are equal to the last digit"
+        ));
         return Ok(());
     }
     Err(Failure::Different(different.join("\npartita: ")))
@@ -100,16 +96,15 @@ fn find_system(system: &Path, arguments: &RerunArguments) -> Result<PathBuf, Fai
         })
 }
 
-/// Compares one run with its record; what differs, if anything does.
-fn tell(out: &mut impl Write, then: &Recorded, now: &Entry) -> Option<String> {
+/// Compares one run with its record, and describes the differences, if there are any.
+fn differing(then: &Recorded, now: &Entry) -> Option<String> {
     let makers = then.made_by.differences(&now.made_by);
     if !makers.is_empty() {
-        let _ = writeln!(
-            out,
+        output::say_line(format_args!(
             "seed {}: not made by the same: {}",
             then.point.seed,
             makers.join(", ")
-        );
+        ));
     }
     let found = differences(then, now);
     if found.is_empty() {

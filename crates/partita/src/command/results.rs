@@ -6,7 +6,6 @@ use super::laboratory::LaboratoryArguments;
 use super::output::{self, write_json};
 use super::paper::{Paper, PaperArguments};
 use clap::{Subcommand, ValueEnum};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::claims::Claims;
 use study::laboratory::shard::merge;
@@ -82,7 +81,7 @@ enum Name {
     /// Paper 004 beside ours
     #[value(name = "paper-004")]
     Paper004,
-    /// What the policies are claimed to do
+    /// The claims about the policies
     Claims,
 }
 
@@ -122,14 +121,12 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
         What::Merge { target, files } => {
             let mut store = Store::open(target)?;
             let merged = merge(files, &mut store)?;
-            // A reader that has gone needs no answer.
-            let _ = writeln!(
-                std::io::stdout(),
+            output::say_line(format_args!(
                 "{}: {} runs added, {} were there already",
                 target.display(),
                 merged.added,
                 merged.known
-            );
+            ));
             Ok(())
         }
         What::Refresh(refresh) => refresh.refresh(&folder),
@@ -180,8 +177,7 @@ pub(super) fn papers(arguments: &PaperArguments) -> Result<(), Failure> {
     }
     let list = list()?;
     let judged = list.beside(&folder)?;
-    // A reader that has gone needs no list.
-    let _ = write!(std::io::stdout(), "{}", judged.text());
+    output::say(format_args!("{}", judged.text()));
     if let Some(path) = &arguments.report {
         output::write(path, judged.html().as_bytes())?;
     }
@@ -222,7 +218,7 @@ impl RefreshArguments {
         Ok(())
     }
 
-    /// Whether a result is made by short runs: what was made quickly is made quickly again, so that the same words refresh what is there.
+    /// Returns true if a result is made by short runs. A result that was made by short runs is refreshed by short runs.
     fn is_quick(&self, name: Name, folder: &Path) -> Result<bool, Failure> {
         let (file, _) = places(folder, name.file());
         let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
@@ -247,8 +243,7 @@ impl RefreshArguments {
             let kept = match self.make(name, self.is_quick(name, folder)?) {
                 // A shard has no table, and the next result has a shard too.
                 Err(made @ Failure::Shard { .. }) => {
-                    // A reader that has gone needs no answer.
-                    let _ = writeln!(std::io::stdout(), "{}: {made}", name.file());
+                    output::say_line(format_args!("{}: {made}", name.file()));
                     shard = Some(made);
                     continue;
                 }
@@ -256,8 +251,7 @@ impl RefreshArguments {
             };
             output::write(&file, kept.text().as_bytes())?;
             output::write(&page, kept.page(name.file()).as_bytes())?;
-            // A reader that has gone needs no answer.
-            let _ = writeln!(std::io::stdout(), "{}", page.display());
+            output::say_line(format_args!("{}", page.display()));
             failures.extend(kept.failures());
         }
         if let Some(made) = shard {

@@ -18,18 +18,19 @@ use guest_images::Progress;
 use native::native;
 use part::{Part, alone};
 use report::{EXPLAIN, locks, pause_loops, to_json, write_report};
-use runner::measures::Figures;
-use runner::measures::{self, Inputs};
-use runner::run::{self, Ending, Options};
+use runner::measures::{self, Figures, Inputs};
+use runner::report::Report;
+use runner::run::{self, Ending, Options, Outcome};
 use runner::window::Window;
-use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
+use system::System;
 use system::cache::Cache;
 
 pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.explain {
         let text = measures::explain(name).map_err(Failure::Measure)?;
-        let _ = writeln!(std::io::stdout(), "{text}");
+        output::say_line(format_args!("{text}"));
         return Ok(());
     }
     if let Some(parent) = arguments.parent {
@@ -56,87 +57,25 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         on: computer(arguments)?,
     };
     let beside = Beside::start(arguments, &system, &cache)?;
-    let outcome = match &arguments.checkpoint {
-        Some(checkpoint) => alone(arguments, &system, &cache, Part::From(checkpoint)),
-        None if arguments.steady || arguments.shares => {
-            let window = Window::of(&system).ok_or_else(|| {
-                Failure::Laboratory(String::from(
-                    "--steady and --shares: not every VM is an exerciser that works for a time; each needs exercise=work \
-                     duration-ms=... of more than 100",
-                ))
-            })?;
-            let part = match arguments.steady {
-                true => Part::Within(&window),
-                false => Part::Shares(&window),
-            };
-            alone(arguments, &system, &cache, part)
-        }
-        None => run::run(&system, &cache, &options)
-            .map(|outcome| (outcome, Figures::new()))
-            .map_err(Failure::from),
-    };
+    let outcome = outcome(arguments, &system, &cache, &options);
     let finished = matches!(&outcome, Ok((outcome, _)) if outcome.ending == Ending::Finished);
     let native = beside.and_then(|beside| beside.end(finished));
     let (outcome, of_shares) = outcome?;
     if let Some(report) = &outcome.report {
-        let mut figures = measures::compute(&Inputs {
-            report: Some(report),
-            hardware: outcome.monitor.as_ref(),
-            storms: outcome.storms.as_ref(),
-            passages: &outcome.passages,
-            guests: &outcome.guests,
-        });
-        figures.extend(of_shares);
-        let against = native.map(|native| measures::relative(&figures, &native));
-        let mut shown = figures.clone();
-        shown.extend(
-            against
-                .iter()
-                .flatten()
-                .map(|(name, value)| (name.clone(), *value)),
-        );
-        let table = measures::show(&shown);
-        let from_host = system.from_host();
-        if !from_host.is_empty() {
-            let what = from_host.join(" and ");
-            eprintln!("partita: {what} came from the host: this run cannot be repeated");
-        }
-        let waits = runner::summary::waits(report, &figures)
-            .map_or_else(String::new, |waits| waits + "\n\n");
-        let mut wrong = outcome.failures.clone();
-        match outcome.ending {
-            Ending::TimeLimit => wrong.insert(0, limit_reached(arguments, &system, &outcome)),
-            Ending::Interrupted => wrong.insert(0, String::from("it was broken off")),
-            Ending::Waiting => wrong.insert(0, String::from("everybody waited")),
-            Ending::Finished => {}
-        }
-        let summary = runner::summary::summary(report, &shown, &wrong);
-        // A reader that has gone needs no table.
-        let _ = if arguments.quiet {
-            write!(std::io::stdout(), "{summary}")
-        } else {
-            write!(
-                std::io::stdout(),
-                "\n{summary}\n{report}\n{waits}{table}{EXPLAIN}"
-            )
+        let reported = Reported {
+            arguments,
+            system: &system,
+            cache: &cache,
+            outcome: &outcome,
+            report,
         };
-        if let Some(path) = &arguments.json {
-            let whole = to_json(path, report)?;
-            let parts = [
-                ("measures", to_json(path, &figures)?),
-                ("guests", to_json(path, &outcome.guests)?),
-                ("hardware", to_json(path, &outcome.monitor)?),
-                ("pause-loops", to_json(path, &pause_loops(&outcome))?),
-                ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
-                ("passages", to_json(path, &outcome.passages)?),
-                ("against-native", to_json(path, &against)?),
-                ("from-host", to_json(path, &from_host)?),
-            ];
-            write_report(arguments, &cache, path, whole, &parts)?;
-        }
+        reported.show_and_write(of_shares, native.as_ref())?;
     }
     if let (Some(monitor), Some(path)) = (&outcome.monitor, &arguments.monitor) {
         write_json(path, monitor)?;
+    }
+    if let Some(error) = outcome.unwritten {
+        return Err(Failure::Unshown(error));
     }
     match outcome.ending {
         Ending::Interrupted => Err(Failure::Interrupted),
@@ -146,6 +85,114 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         Ending::Waiting => Err(Failure::Waiting),
         Ending::Finished if outcome.failures.is_empty() => Ok(()),
         Ending::Finished => Err(Failure::Vm(outcome.failures)),
+    }
+}
+
+/// Runs the system, or the part of its run that is measured; with the figures of shares, where they are measured.
+fn outcome(
+    arguments: &RunArguments,
+    system: &System,
+    cache: &Cache,
+    options: &Options,
+) -> Result<(Outcome, Figures), Failure> {
+    if let Some(checkpoint) = &arguments.checkpoint {
+        return alone(arguments, system, cache, Part::From(checkpoint));
+    }
+    if !arguments.steady && !arguments.shares {
+        let outcome = run::run(system, cache, options)?;
+        return Ok((outcome, Figures::new()));
+    }
+    let window = Window::of(system).ok_or_else(|| {
+        Failure::Laboratory(String::from(
+            "--steady and --shares: not every VM is an exerciser that works for a time; each needs exercise=work \
+             duration-ms=... of more than 100",
+        ))
+    })?;
+    let part = match arguments.steady {
+        true => Part::Within(&window),
+        false => Part::Shares(&window),
+    };
+    alone(arguments, system, cache, part)
+}
+
+/// Run whose monitor has reported.
+struct Reported<'a> {
+    arguments: &'a RunArguments,
+    system: &'a System,
+    cache: &'a Cache,
+    outcome: &'a Outcome,
+    report: &'a Report,
+}
+
+impl Reported<'_> {
+    /// Shows the summary and the tables, and writes the report.
+    fn show_and_write(&self, of_shares: Figures, native: Option<&Figures>) -> Result<(), Failure> {
+        let mut figures = measures::compute(&Inputs {
+            report: Some(self.report),
+            hardware: self.outcome.monitor.as_ref(),
+            storms: self.outcome.storms.as_ref(),
+            passages: &self.outcome.passages,
+            guests: &self.outcome.guests,
+        });
+        figures.extend(of_shares);
+        let against = native.map(|native| measures::relative(&figures, native));
+        self.show(&figures, against.as_ref());
+        match &self.arguments.json {
+            Some(path) => self.write(path, &figures, against.as_ref()),
+            None => Ok(()),
+        }
+    }
+
+    fn show(&self, figures: &Figures, against: Option<&Figures>) {
+        let mut shown = figures.clone();
+        let relative = against.into_iter().flatten();
+        shown.extend(relative.map(|(name, value)| (name.clone(), *value)));
+        let from_host = self.system.from_host();
+        if !from_host.is_empty() {
+            let what = from_host.join(" and ");
+            eprintln!("partita: {what} came from the host: this run cannot be repeated");
+        }
+        let mut wrong = self.outcome.failures.clone();
+        match self.outcome.ending {
+            Ending::TimeLimit => {
+                wrong.insert(0, limit_reached(self.arguments, self.system, self.outcome))
+            }
+            Ending::Interrupted => wrong.insert(0, String::from("it was broken off")),
+            Ending::Waiting => wrong.insert(0, String::from("everybody waited")),
+            Ending::Finished => {}
+        }
+        let summary = runner::summary::summary(self.report, &shown, &wrong);
+        if self.arguments.quiet {
+            output::say(format_args!("{summary}"));
+            return;
+        }
+        let (report, table) = (self.report, measures::show(&shown));
+        let waits = runner::summary::waits(report, figures);
+        let waits = waits.map_or_else(String::new, |waits| waits + "\n\n");
+        output::say(format_args!(
+            "\n{summary}\n{report}\n{waits}{table}{EXPLAIN}"
+        ));
+    }
+
+    fn write(
+        &self,
+        path: &Path,
+        figures: &Figures,
+        against: Option<&Figures>,
+    ) -> Result<(), Failure> {
+        let outcome = self.outcome;
+        let parts = [
+            ("measures", to_json(path, figures)?),
+            ("guests", to_json(path, &outcome.guests)?),
+            ("hardware", to_json(path, &outcome.monitor)?),
+            ("pause-loops", to_json(path, &pause_loops(outcome))?),
+            ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
+            ("passages", to_json(path, &outcome.passages)?),
+            ("against-native", to_json(path, &against)?),
+            ("from-host", to_json(path, &self.system.from_host())?),
+        ];
+        let whole = to_json(path, self.report)?;
+        write_report(self.arguments, self.cache, path, whole, &parts)
     }
 }
 

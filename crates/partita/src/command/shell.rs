@@ -1,6 +1,7 @@
 //! `partita completions` and `partita manual`: what shells and man want to know, made of the command line itself.
 
 use super::failure::{Failure, at};
+use super::output;
 use clap::Command;
 use clap_complete::Shell;
 use std::path::Path;
@@ -9,8 +10,8 @@ use std::path::Path;
 pub(super) fn completions(shell: Shell, mut command: Command) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "partita", &mut text);
-    // A reader that has gone needs no completions.
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), &text);
+    // Completions are made of this command's own words.
+    output::say(format_args!("{}", String::from_utf8_lossy(&text)));
     Ok(())
 }
 

@@ -5,7 +5,6 @@ use super::input::SystemArguments;
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::output::{self, write_json};
 use runner::measures;
-use std::io::Write;
 use std::path::PathBuf;
 use study::compare::{Grid, KEYS, Variation};
 use study::laboratory::verdict::Evidence;
@@ -88,19 +87,15 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
         arguments.effect.smallest(),
     );
 
-    let mut out = std::io::stdout().lock();
     for measure in &arguments.measure {
-        // A reader that has gone needs no table.
-        let _ = writeln!(
-            out,
+        output::say_line(format_args!(
             "{measure}\n{}{}",
             sweep.table(measure),
             sweep.conclusion(measure)
-        );
+        ));
     }
     let wanted: Vec<&str> = arguments.measure.iter().map(String::as_str).collect();
-    // A reader that has gone needs no legend.
-    let _ = writeln!(out, "{}", sweep.legend(&wanted));
+    output::say_line(format_args!("{}", sweep.legend(&wanted)));
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
         write_json(path, &whole)?;

@@ -114,9 +114,13 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
                 };
                 out.write_all(text.as_bytes()).and_then(|()| out.flush())
             };
-            // A reader that has gone wants no more.
-            if written.is_err() || ended {
-                return Ok(());
+            match written {
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    return Err(Failure::Unshown(error));
+                }
+                Ok(()) if !ended => {}
+                // A reader that has gone wants no more.
+                _ => return Ok(()),
             }
             due = now.saturating_add(every);
             shown = Instant::now();

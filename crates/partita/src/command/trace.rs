@@ -11,7 +11,6 @@ use runner::computer::{Chosen, Setup};
 use runner::headless::{Limits, Run};
 use runner::storms::{Runs, Watcher};
 use runner::trace::{Recorder, SliceKind, Timeline, Window, perfetto};
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 use study::drawing::{self, Page, lanes};
@@ -24,10 +23,10 @@ use system::image::{self, slots::Assignment};
 pub(super) struct Watched {
     #[command(flatten)]
     system: SystemArguments,
-    /// What instructions and devices cost: the name of a profile that ships, or a TOML file
+    /// Costs of instructions and devices: the name of a profile that ships, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     profile: Option<String>,
-    /// What everything random follows from
+    /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Gives the run up after this much of the host's time; without it, after the system's time-limit, which is machine time
@@ -142,11 +141,11 @@ impl Sink for Both {
 
 /// A stretch of a run as lanes over time.
 pub(super) struct Drawn {
-    /// What it shows.
+    /// Description of the picture.
     pub(super) words: String,
     /// The picture.
     pub(super) svg: String,
-    /// What its colours stand for.
+    /// Meaning of each colour.
     pub(super) colours: Vec<(String, String)>,
 }
 
@@ -263,8 +262,7 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
     output::check([arguments.output.as_ref(), arguments.report.as_ref()])?;
     let window = if arguments.worst_wait {
         let (words, window) = worst_wait(&arguments.watched)?;
-        // A reader that has gone needs no line.
-        let _ = writeln!(std::io::stdout(), "{words}");
+        output::say_line(format_args!("{words}"));
         window
     } else {
         Window {
@@ -274,8 +272,7 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         }
     };
     let timeline = record(&arguments.watched, window, &mut |line| {
-        // A reader that has gone needs no line.
-        let _ = writeln!(std::io::stdout(), "{line}");
+        output::say_line(format_args!("{line}"));
     })?;
     let Some((from, to)) = timeline.span() else {
         return Err(Failure::Laboratory(format!(
@@ -298,13 +295,12 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         output::write(path, page(&title, &timeline, from, to).as_bytes())?;
     }
     let slices: usize = timeline.lanes.iter().map(|lane| lane.slices.len()).sum();
-    let _ = writeln!(
-        std::io::stdout(),
+    output::say_line(format_args!(
         "{} lanes with {slices} slices, {:.3} ms to {:.3} ms of machine time",
         timeline.lanes.len(),
         from as f64 / 1e6,
         to as f64 / 1e6
-    );
+    ));
     Ok(())
 }
 

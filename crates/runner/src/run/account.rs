@@ -44,6 +44,8 @@ pub struct Outcome {
     pub failures: Vec<String>,
     /// The VMs that had not come to an end when the run did.
     pub unfinished: Vec<String>,
+    /// First failure to write what the console says, which ended the run.
+    pub unwritten: Option<std::io::Error>,
 }
 
 /// Account of a run that goes on.
@@ -200,6 +202,7 @@ impl Account {
             guests: self.guests,
             failures,
             unfinished,
+            unwritten: None,
         }
     }
 }

@@ -166,10 +166,13 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         quiet: options.quiet,
         reports: 0,
         table_is_due: false,
+        unwritten: None,
     };
     let control = options.control.as_deref();
     let ending = session.follow(&options.on, &setup, limit, attendance, control)?;
-    Ok(session.account.judge(ending))
+    let mut outcome = session.account.judge(ending);
+    outcome.unwritten = session.unwritten;
+    Ok(outcome)
 }
 
 /// Checks that this is a program at all: anything else would be run as it is.
@@ -207,6 +210,8 @@ struct Session {
     reports: usize,
     /// A report came that is shown if the run goes on: the last one is shown with the measures.
     table_is_due: bool,
+    /// First failure to write what the console says.
+    unwritten: Option<std::io::Error>,
 }
 
 impl Session {
@@ -279,7 +284,7 @@ impl Session {
                     self.control.take(request);
                     Ok(())
                 }
-                // Nobody wants to see more: the same as a signal.
+                // Failures to write end the run as a signal does.
                 Ok(Event::Signal) => Err(std::io::ErrorKind::Interrupted.into()),
                 Err(RecvTimeoutError::Timeout)
                     if deadline.is_some_and(|at| Instant::now() >= at) =>
@@ -318,7 +323,10 @@ impl Session {
                 open_prompt = false;
                 computer.send(PROMPT_KEYS);
             }
-            if shown.is_err() {
+            if let Err(error) = shown {
+                if error.kind() != std::io::ErrorKind::Interrupted {
+                    self.unwritten.get_or_insert(error);
+                }
                 if ending == Ending::Interrupted {
                     kill = true;
                     break;
@@ -353,18 +361,15 @@ impl Session {
 
     /// Passes bytes on to the terminal, and keeps what the lines among them say.
     fn pass_on(&mut self, relay: &mut Relay, piece: &Piece) -> std::io::Result<()> {
-        let (out, lines) = relay.bytes(&piece.bytes);
-        let mut terminal = std::io::stdout();
+        let (mut out, lines) = relay.bytes(&piece.bytes);
         if self.table_is_due && !out.is_empty() {
             self.table_is_due = false;
-            terminal.write_all(self.table().as_bytes())?;
+            out.splice(..0, self.table().into_bytes());
         }
         for line in lines {
             self.take(&line, piece.at, false)?;
         }
-        let mut terminal = terminal.lock();
-        terminal.write_all(&out)?;
-        terminal.flush()?;
+        print(&out)?;
         let reports = self.account.reports();
         self.table_is_due |= reports > self.reports;
         self.reports = reports;
@@ -382,15 +387,27 @@ impl Session {
     fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
         self.control.line(line);
         if let Some(logs) = &mut self.logs {
-            logs.line(line)?;
+            logs.line(line).map_err(of("the logs"))?;
         }
         let for_people = self.account.line(line, at);
         let firmware = !self.account.hypervisor_spoke() && !self.verbose;
         if !show || !for_people || firmware || self.quiet {
             return Ok(());
         }
-        writeln!(std::io::stdout().lock(), "{line}")
+        print(format!("{line}\n").as_bytes())
     }
+}
+
+/// Writes to standard output.
+fn print(bytes: &[u8]) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    written.map_err(of("standard output"))
+}
+
+/// Names the place that an error belongs to.
+fn of(place: &str) -> impl FnOnce(std::io::Error) -> std::io::Error {
+    move |error| std::io::Error::new(error.kind(), format!("{place}: {error}"))
 }
 
 /// A channel whose pieces become events.

@@ -11,7 +11,7 @@ pub(in crate::command) struct RandomArguments {
     /// each system
     #[arg(long, value_name = "NUMBER", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(in crate::command) random: Option<u32>,
-    /// What the systems are drawn from
+    /// Space that the systems are drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "random")]
     pub(in crate::command) seed: u64,
     /// Where the drawn systems are written; without it, a folder in the cache
@@ -68,7 +68,7 @@ pub(in crate::command) struct CompareArguments {
     pub(in crate::command) laboratory: LaboratoryArguments,
 }
 
-/// What `--vary` says.
+/// Value of `--vary`.
 pub(in crate::command) fn variations(vary: &[String]) -> Result<Vec<Variation>, Failure> {
     let each = vary.iter().map(|text| Variation::parse(text));
     Ok(each.collect::<Result<_, _>>()?)

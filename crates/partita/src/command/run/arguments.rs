@@ -1,4 +1,4 @@
-//! What `partita run` is told, and what it makes of it: the computer, and the point that is run.
+//! Arguments of `partita run`, and what follows from them: the computer, and the point that is run.
 
 use crate::command::failure::Failure;
 use crate::command::input::{Computer, HypervisorArgument, SystemArguments};
@@ -89,10 +89,10 @@ pub(in crate::command) struct RunArguments {
     /// whose VMs are all exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "steady"])]
     pub(super) shares: bool,
-    /// What is shifted at the beginning, as JSON
+    /// Offsets at the beginning of the run, as JSON
     #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
     pub(super) shift: Option<Shift>,
-    /// What the operator's prompt is asked for before anything is measured from the checkpoint
+    /// Commands for the operator's prompt before anything is measured from the checkpoint
     #[arg(
         long = "command",
         hide = true,
@@ -137,7 +137,7 @@ fn span(text: &str) -> Result<Span, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// What is run.
+/// Point that is run.
 pub(in crate::command) fn point(arguments: &RunArguments) -> Point {
     let steady = arguments.steady.then(|| arguments.system.read().ok());
     Point {

@@ -1,4 +1,4 @@
-//! What is said of a run that has reached its limit.
+//! Messages about a run that has reached its limit.
 
 use super::RunArguments;
 use crate::command::input::Computer;

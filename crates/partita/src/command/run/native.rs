@@ -4,12 +4,12 @@ use super::arguments::computer;
 use super::ending::its_limit;
 use super::report::{EXPLAIN, locks, to_json, write_report};
 use crate::command::failure::Failure;
+use crate::command::output;
 use crate::command::run::RunArguments;
 use runner::checkpoint::Boot;
 use runner::computer::ComputerKind;
 use runner::measures::{self, Inputs};
 use runner::native::NativeFailure;
-use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -27,11 +27,9 @@ pub(super) fn native(
         return Err(Failure::MachineOnly(option));
     };
     let limit = arguments.timeout.map(Duration::from_secs);
-    let mut out = std::io::stdout().lock();
     let mut show = |line: &str| {
         if !arguments.quiet {
-            // A reader that has gone needs no line.
-            let _ = writeln!(out, "{line}");
+            output::say_line(format_args!("{line}"));
         }
     };
     let outcome = if let (Some(path), Some(span)) = (&arguments.checkpoint, &arguments.span) {
@@ -68,7 +66,7 @@ pub(super) fn native(
         guests: &outcome.guests,
     });
     let table = measures::show(&figures);
-    let _ = write!(out, "\n{table}{EXPLAIN}");
+    output::say(format_args!("\n{table}{EXPLAIN}"));
     if let Some(path) = &arguments.json {
         let parts = [
             ("measures", to_json(path, &figures)?),

@@ -3,6 +3,7 @@
 use super::RunArguments;
 use super::arguments::computer;
 use crate::command::failure::Failure;
+use crate::command::output;
 use runner::checkpoint::Start;
 use runner::checkpoint::{self, Boot};
 use runner::computer::ComputerKind;
@@ -11,7 +12,6 @@ use runner::measures::Figures;
 use runner::run;
 use runner::window;
 use runner::window::Window;
-use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -54,8 +54,7 @@ pub(super) fn alone(
         stop: &stop,
     };
     let mut show = |line: &str| {
-        // A reader that has gone needs no line.
-        let _ = writeln!(std::io::stdout(), "{line}");
+        output::say_line(format_args!("{line}"));
     };
     let outcome = match part {
         Part::From(path) => {

@@ -55,7 +55,7 @@ pub(super) fn write_report(
     write_json(path, &whole)
 }
 
-/// What makes this run's result, so that `partita rerun` can repeat it.
+/// All that this run's result follows from, so that `partita rerun` can repeat it.
 fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Failure> {
     let point = point(arguments);
     let hypervisor = arguments.hypervisor.path()?;
