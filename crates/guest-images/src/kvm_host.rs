@@ -63,7 +63,7 @@ pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError
     if !same {
         return Err(ImagesError::Missing {
             what: format!(
-                "the kernel in {}, for which kvm is needed; 'partita images --again' brings the one that",
+                "the kernel in {}, for which kvm is needed; 'partita images --rebuild' brings the one that",
                 kernel.display()
             ),
         });

@@ -127,7 +127,7 @@ pub fn comparison(used: &Packages, wanted: &Packages) -> String {
     }
     format!(
         "packages: {}, of which {count} are not as in guests/packages, so that figures may differ from published ones: {}.\n\
-         PARTITA_DEBIAN_MIRROR may name an archive of older versions that still has those; 'partita images --again' then builds \
+         PARTITA_DEBIAN_MIRROR may name an archive of older versions that still has those; 'partita images --rebuild' then builds \
          with them",
         used.len(),
         others.join(", ")

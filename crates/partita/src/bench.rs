@@ -7,17 +7,17 @@
 //! comes before the guest's first instruction, such as the start of KVM's host and of QEMU on it, does not.
 
 mod debugger;
+mod exit_latency;
 mod footprint;
 mod guest;
 mod machine;
 mod mark;
-mod passages;
 mod report;
 mod tree;
 
+pub use exit_latency::measure_exit_latency;
 pub use guest::Amount;
 pub use machine::{Count, MachineError};
-pub use passages::measure_passages;
 pub use report::{Report, Way};
 
 use footprint::Footprint;

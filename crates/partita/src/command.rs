@@ -17,6 +17,7 @@ mod paper;
 mod profile;
 mod random;
 mod reference;
+mod renamed;
 mod rerun;
 mod results;
 mod run;
@@ -29,6 +30,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use failure::EXIT_CODES;
 pub use failure::Failure;
 use input::{HypervisorArgument, SystemArguments};
+pub use renamed::with_present_name;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use system::Bytes;
@@ -88,7 +90,7 @@ enum Command {
     Images {
         /// Builds them even if they are there
         #[arg(long)]
-        again: bool,
+        rebuild: bool,
         /// Builds the compiler's disk, perf's and the Debian system too, which otherwise are built when a system names them
         #[arg(long)]
         all: bool,
@@ -159,12 +161,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
             hypervisor,
         } => board::execute(&system, &output, disk.as_deref(), &hypervisor),
         Command::Images {
-            again,
+            rebuild,
             all,
             rootfs,
             size,
             packages,
-        } => images::execute(again, all, rootfs.as_deref(), size, packages.as_deref()),
+        } => images::execute(rebuild, all, rootfs.as_deref(), size, packages.as_deref()),
         Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) if arguments.all => results::papers(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),

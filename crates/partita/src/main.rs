@@ -6,11 +6,16 @@ mod command;
 mod reference;
 
 use clap::Parser;
-use command::{Arguments, Failure};
+use command::{Arguments, Failure, with_present_name};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match command::execute(Arguments::parse()) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Prints help too, which is no mistake.
+        Err(error) => with_present_name(error).exit(),
+    };
+    match command::execute(arguments) {
         Ok(code) => code,
         Err(failure) => {
             // Standard error may be gone; the exit code still tells.

@@ -223,6 +223,29 @@ fn wrong_command_lines_have_their_own_code() {
 }
 
 #[test]
+fn former_options_name_the_present_ones() {
+    let folder = folder();
+    for (arguments, present) in [
+        (
+            &["run", "system.toml", "--steady", "--passages"][..],
+            "--exit-latency",
+        ),
+        (&["bench", "--passages"], "--exit-latency"),
+        (
+            &["machine", "--guest-files", "3"],
+            "--guest-interrupt-files",
+        ),
+        (&["images", "--again"], "--rebuild"),
+        (&["top", "system.toml", "--every", "10"], "--interval"),
+    ] {
+        let (code, _, err) = partita(folder.path(), arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {err}");
+        let expected = format!("is called {present} now");
+        assert!(err.contains(&expected), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
 fn senseless_comparisons_are_refused_before_running() {
     let folder = folder();
     fs::write(folder.path().join("hypervisor"), b"\x7fELF").unwrap();

@@ -51,7 +51,7 @@ fn harts_have_the_given_guest_interrupt_files() {
     for files in ["0", "7", "63"] {
         let by_option = machine(
             folder.path(),
-            &[&program[..], &["--guest-files", files]].concat(),
+            &[&program[..], &["--guest-interrupt-files", files]].concat(),
         );
         assert_eq!(
             ended(&by_option).0,

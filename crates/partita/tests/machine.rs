@@ -288,7 +288,7 @@ fn a_machine_that_cannot_be_is_refused() {
     refused(&bare(&program, &["--harts", "0"]), &["0 harts"]);
     refused(&bare(&program, &["--harts", "513"]), &["513 harts"]);
     refused(
-        &bare(&program, &["--guest-files", "64"]),
+        &bare(&program, &["--guest-interrupt-files", "64"]),
         &["guest interrupt files"],
     );
     let folder = tempfile::tempdir().unwrap();

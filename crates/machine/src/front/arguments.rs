@@ -79,7 +79,7 @@ pub struct Arguments {
     pub ports: Vec<PathBuf>,
     /// Guest interrupt files a hart.
     #[arg(long, value_name = "N")]
-    pub guest_files: Option<u8>,
+    pub guest_interrupt_files: Option<u8>,
     /// Measures: what instructions cost comes from this profile, the name of one that ships or a
     /// TOML file. Without it every instruction costs one cycle.
     #[arg(long, value_name = "NAME|FILE")]
@@ -116,7 +116,7 @@ pub struct Arguments {
     pub checkpoint: Option<PathBuf>,
     /// Goes on from a checkpoint instead of booting. What the machine is made of comes from there;
     /// a --seed gives it new start phases.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports", "harts", "memory", "append", "firmware", "network", "rng", "guest_files"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports", "harts", "memory", "append", "firmware", "network", "rng", "guest_interrupt_files"])]
     pub restore: Option<PathBuf>,
     /// Writes what happens on the harts and in the devices as a timeline for Perfetto's viewer
     /// (Trace Event Format, JSON); some hundred bytes an event.

@@ -21,7 +21,7 @@ pub(super) fn configuration(arguments: &Arguments, profile: Option<&Profile>) ->
     if let Some(profile) = profile {
         config.use_profile(profile);
     }
-    if let Some(guest_files) = arguments.guest_files {
+    if let Some(guest_files) = arguments.guest_interrupt_files {
         config.board.guest_files = guest_files;
     }
     config.board.bootargs.clone_from(&arguments.append);

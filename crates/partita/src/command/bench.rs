@@ -12,9 +12,9 @@ use system::cache::Cache;
 /// The lines of a document between which the tables stand.
 const BEGIN: &str = "<!-- partita bench: begin -->";
 const END: &str = "<!-- partita bench: end -->";
-/// The same for the passages through the hypervisor.
-const PASSAGES_BEGIN: &str = "<!-- partita bench --passages: begin -->";
-const PASSAGES_END: &str = "<!-- partita bench --passages: end -->";
+/// Lines around the table of exit latencies.
+const EXIT_LATENCY_BEGIN: &str = "<!-- partita bench --exit-latency: begin -->";
+const EXIT_LATENCY_END: &str = "<!-- partita bench --exit-latency: end -->";
 /// How often everything is counted.
 const RUNS: u16 = 3;
 
@@ -32,9 +32,9 @@ pub(super) struct BenchArguments {
     /// How often everything is counted; without it three times, with --quick once
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     runs: Option<u16>,
-    /// Counts the passages through the hypervisor alone: instructions and cycles of exits and dispatches
+    /// Measures the exit latency alone: instructions and cycles of exits and dispatches
     #[arg(long, conflicts_with_all = ["quick", "runs", "on"])]
-    passages: bool,
+    exit_latency: bool,
     /// Counts on these alone
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
     on: Vec<BenchWay>,
@@ -57,14 +57,14 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let cache = Cache::from_environment()?;
     let hypervisor = arguments.hypervisor.path()?;
-    let passages = bench::measure_passages(&cache, &hypervisor, &Progress::new())?;
-    output::say_line(format_args!("{passages}"));
+    let exit_latency = bench::measure_exit_latency(&cache, &hypervisor, &Progress::new())?;
+    output::say_line(format_args!("{exit_latency}"));
     if let Some(path) = &arguments.document {
-        write_document(path, &passages, PASSAGES_BEGIN, PASSAGES_END)?;
+        write_document(path, &exit_latency, EXIT_LATENCY_BEGIN, EXIT_LATENCY_END)?;
     }
-    if arguments.passages {
+    if arguments.exit_latency {
         return match &arguments.json {
-            Some(path) => write_json(path, &passages),
+            Some(path) => write_json(path, &exit_latency),
             None => Ok(()),
         };
     }

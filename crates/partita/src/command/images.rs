@@ -19,7 +19,7 @@ pub(super) fn size(text: &str) -> Result<Bytes, String> {
 }
 
 pub(super) fn execute(
-    again: bool,
+    rebuild: bool,
     all: bool,
     rootfs: Option<&Path>,
     size: Option<Bytes>,
@@ -27,7 +27,7 @@ pub(super) fn execute(
 ) -> Result<(), Failure> {
     output::check([packages.map(Path::to_owned).as_ref()])?;
     let cache = Cache::from_environment()?;
-    if again {
+    if rebuild {
         guest_images::forget(&cache)?;
     }
     if let Some(path) = rootfs {
@@ -61,7 +61,7 @@ pub(super) fn execute(
     }
     if !unknown.is_empty() {
         output::say_line(format_args!(
-            "packages of {}: not known, as they were built before that was kept; 'partita images --again' builds them anew",
+            "packages of {}: not known, as they were built before that was kept; 'partita images --rebuild' builds them anew",
             unknown.join(", ")
         ));
     }

@@ -14,8 +14,7 @@ pub(super) struct SystemArguments {
     pub(super) file: PathBuf,
     /// Changes a key for this time, such as vm.web.share=30; may be given many times
     ///
-    /// The scheduler's keys are spin, wait, migration, queue, scheduling, time-slice, round, affinity, self-wait-budget and
-    /// reservation-limit, and translations says when cached translations are dropped; their limits are in docs/why/scheduling.md, and in what is said of a value that is out of them.
+    /// `partita reference` lists the keys with their values and limits.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(super) changes: Vec<String>,
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "Examples:
   partita top systems/two-debian.toml                    a table in place, on a terminal
-  partita top systems/two-debian.toml --every 1000       each over a second of machine time
+  partita top systems/two-debian.toml --interval 1000    each over a second of machine time
   partita top systems/exercises.toml | tee tables.txt    one table below the other, in a pipe
 
 q or Ctrl-C ends it. What a column means:
@@ -30,7 +30,7 @@ pub(super) struct TopArguments {
     /// How much machine time lies between two tables. On a terminal, what is there so far is shown every second of this
     /// computer's time too
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    every: u64,
+    interval: u64,
 }
 
 /// How often a terminal is written to at least.
@@ -80,7 +80,7 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
     } = boot(&arguments.watched)?;
     let top = Top::default();
     run.machine.listen(Box::new(top.clone()));
-    let every = (u128::from(arguments.every) * u128::from(hertz) / 1000).max(1);
+    let every = (u128::from(arguments.interval) * u128::from(hertz) / 1000).max(1);
     let every = u64::try_from(every).unwrap_or(u64::MAX);
     let live = std::io::stdout().is_terminal();
     let asked = Arc::new(AtomicBool::new(false));

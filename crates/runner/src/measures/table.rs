@@ -260,14 +260,14 @@ measures! {
     EventSlowdown = "event-slowdown", "", Less, "cycles-per-event under the hypervisor over those on the computer itself";
 
     /// Cycles from the trap out of a guest to the return into the same guest, mean over the exits in the steady window whose cause the
-    /// name ends in, from the machine's events. Waits are left out. With --passages alone.
+    /// name ends in, from the machine's events. Waits are left out. With --exit-latency alone.
     ExitLatencyCycles = "exit-latency-cycles.", "cycles", Less, "mean time from a guest's last instruction to its next, for one cause";
 
     /// Instructions retired from the trap out of a guest to the return into it; see exit-latency-cycles.
     ExitLatencyInstructions = "exit-latency-instructions.", "", Less, "mean instructions between a guest's last instruction and its next, for one cause";
 
     /// Cycles of all exits of one cause / cycles of the steady window x the work's elapsed time in cycles / events, which are those of
-    /// cycles-per-event: a rare exit counts as rare. With --passages alone.
+    /// cycles-per-event: a rare exit counts as rare. With --exit-latency alone.
     ExitLatencyCyclesPerEvent = "exit-latency-cycles-per-event.", "cycles", Less, "time of all exits of one cause for each event of the workload";
 
     /// Instructions of all exits of one cause for each event; see exit-latency-cycles-per-event.
@@ -275,11 +275,11 @@ measures! {
         "instructions of all exits of one cause for each event of the workload";
 
     /// Mean exit latency of exits that end in another vCPU, of any cause; see exit-latency-cycles. Those from an idle hart are not in it.
-    /// With --passages alone.
+    /// With --exit-latency alone.
     DispatchLatencyCycles = "dispatch-latency-cycles", "cycles", Less, "mean time from a guest's last instruction to the next of another vCPU";
 
     /// Cycles of its waits in loops with PAUSE / cycles of all harts in the steady window. A wait counts from the poll before its first PAUSE
-    /// to its last. With --passages alone, whose --json names each loop's address.
+    /// to its last. With --exit-latency alone, whose --json names each loop's address.
     HypervisorSpinning = "hypervisor-spinning", "%", Less, "part of the harts' time that the hypervisor waited for locks or for other harts";
 
     /// The performance monitor's cycles of exits of the cause that the name ends in / their number. The trap itself and the way back are not

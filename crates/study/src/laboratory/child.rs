@@ -76,7 +76,7 @@ impl ChildRunner<'_> {
             words.push("--steady".into());
         }
         if point.passages {
-            words.push("--passages".into());
+            words.push("--exit-latency".into());
         }
         if point.shares {
             words.push("--shares".into());

@@ -84,7 +84,7 @@ pub(in crate::command) struct RunArguments {
     /// Counts the passages through the hypervisor in that part, by what the guest was left for: the measures `exit-latency-cycles` and
     /// `exit-latency-instructions`
     #[arg(long, requires = "steady")]
-    pub(super) passages: bool,
+    pub(super) exit_latency: bool,
     /// Measures besides what part of its share each VM had that always wanted it, in windows of 20 ms and of 200 ms: for systems
     /// whose VMs are all exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "steady"])]
@@ -157,7 +157,7 @@ pub(in crate::command) fn point(arguments: &RunArguments) -> Point {
         window: steady.flatten().as_ref().and_then(Window::of),
         shares: arguments.shares,
         shift: arguments.shift.clone(),
-        passages: arguments.passages,
+        passages: arguments.exit_latency,
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
             chosen.check_translations = arguments.check_translations;
             chosen.check_after = Duration::from_secs(arguments.check_after);
             chosen.shift = arguments.shift.clone().unwrap_or_default();
-            chosen.passages = arguments.passages;
+            chosen.passages = arguments.exit_latency;
             Ok(ComputerKind::Machine(Box::new(chosen)))
         }
     }

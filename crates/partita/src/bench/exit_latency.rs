@@ -77,11 +77,11 @@ pub struct PassagesReport {
     pub work: Vec<(&'static str, Vec<Row>)>,
 }
 
-/// Counts the passages of several works on the machine.
+/// Measures the exit latency of several works on the machine.
 ///
 /// # Errors
 /// A system cannot be built or does not run.
-pub fn measure_passages(
+pub fn measure_exit_latency(
     cache: &Cache,
     hypervisor: &Path,
     progress: &Progress,
@@ -99,9 +99,9 @@ pub fn measure_passages(
         arguments,
     } in WORK
     {
-        progress.step(&format!("counting passages through the hypervisor: {name}"));
+        progress.step(&format!("measuring exit latency: {name}"));
         let text = system_text(&exerciser, &vms, arguments);
-        let document = Document::new(&std::env::temp_dir().join("passages.toml"), text, &[])?;
+        let document = Document::new(&std::env::temp_dir().join("exit-latency.toml"), text, &[])?;
         let system = System::read(&document)?;
         let slots = Assignment::of(&system);
         let image = image::compose(&system, &slots, cache, None)?;
