@@ -203,7 +203,11 @@ fn add_disk(
     // A comma in a name would end it; QEMU wants it doubled.
     let path = disk.file.value.path(cache);
     let path = path.to_string_lossy().replace(',', ",,");
-    let snapshot = if disk.persistent { "off" } else { "on" };
+    let snapshot = if disk.get(keys::PERSISTENT) {
+        "off"
+    } else {
+        "on"
+    };
     let drive = format!("file={path},format=raw,if=none,id=disk{slot},snapshot={snapshot}");
     add("-drive", drive.into());
     add(

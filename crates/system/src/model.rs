@@ -41,12 +41,19 @@ impl FileName {
 pub struct Disk {
     /// The image, in QEMU's raw form.
     pub file: Located<FileName>,
-    /// Keeps what the guest writes. Otherwise each run starts from the same image.
-    pub persistent: bool,
     /// The virtio-mmio slot, if the system file names one.
     pub slot: Option<Located<u8>>,
     /// How it is reached, where that is not as the VM says.
     pub io: Option<Io>,
+    /// The values of its other keys.
+    pub settings: Settings,
+}
+
+impl Disk {
+    /// Value of a key of the disk's own.
+    pub fn get<T: Value>(&self, key: Key<T>) -> T {
+        self.settings.get(key)
+    }
 }
 
 /// A disk that VMs share.

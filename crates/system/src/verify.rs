@@ -349,14 +349,14 @@ fn disks(document: &Document, system: &System, problems: &mut Vec<Problem>) {
             .iter()
             .find(|(_, other)| other.file.value == disk.file.value);
         if let Some((other_key, other)) = same
-            && (disk.persistent || other.persistent)
+            && (disk.get(keys::PERSISTENT) || other.get(keys::PERSISTENT))
         {
             report(
                 format!("{other_key} has the same image, and one of them is persistent"),
                 "give each its own copy of the image, or take persistent away from both",
             );
         }
-        if disk.persistent && matches!(disk.file.value, FileName::Built(_)) {
+        if disk.get(keys::PERSISTENT) && matches!(disk.file.value, FileName::Built(_)) {
             report(
                 String::from("an image of the cache cannot be persistent"),
                 "copy it to a file of your own and name that",

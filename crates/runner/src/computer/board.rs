@@ -270,7 +270,7 @@ pub(super) fn lock_disks(system: &System, cache: &Cache) -> Result<Vec<FileDisk>
 }
 
 fn open(cache: &Cache, disk: &Disk) -> Result<FileDisk, DiskError> {
-    let access = if disk.persistent {
+    let access = if disk.get(keys::PERSISTENT) {
         Access::Write
     } else {
         Access::Read
@@ -292,7 +292,7 @@ fn block(
         .unwrap_or_default();
     let block = Block::new(
         Box::new(file),
-        !disk.persistent,
+        !disk.get(keys::PERSISTENT),
         &identity,
         costs.service,
         costs.faults,

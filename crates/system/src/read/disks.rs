@@ -64,9 +64,9 @@ fn read_disk(disk: &mut Section<'_>) -> Option<Disk> {
     });
     Some(Disk {
         file: file?,
-        persistent: settings.get(keys::PERSISTENT),
         slot,
         io: settings.get(keys::DEVICE_IO),
+        settings,
     })
 }
 
