@@ -4,8 +4,9 @@
 
 mod form;
 
-use super::{Bytes, Document, FileName, Located, Problem, System, Vm};
+use super::{Bytes, Disk, Document, FileName, Located, Problem, System, Vm};
 use crate::cache::Cache;
+use abi::keys;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -41,7 +42,7 @@ fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Pr
         }
     }
     for (key, disk) in system.all_disks() {
-        if let Some((message, remedy)) = disk_file(&disk.file.value) {
+        if let Some((message, remedy)) = disk_file(disk) {
             let key = format!("{key}.file");
             problems.push(problem(document, &disk.file, key, message, &remedy));
         }
@@ -132,8 +133,8 @@ fn is_iso(path: &Path) -> bool {
 }
 
 /// Mistake of a disk's file, and what to do about it.
-fn disk_file(file: &FileName) -> Option<(String, String)> {
-    let FileName::Path(path) = file else {
+fn disk_file(disk: &Disk) -> Option<(String, String)> {
+    let FileName::Path(path) = &disk.file.value else {
         return None;
     };
     let metadata = std::fs::metadata(path).ok()?;
@@ -143,7 +144,8 @@ fn disk_file(file: &FileName) -> Option<(String, String)> {
     }
     // A file that cannot be read is refused where it is opened.
     let (start, length) = head(path).ok()?;
-    if let Some(form) = form::of_disk(&start, path) {
+    let form = form::of_disk(&start, path).filter(|_| !disk.get(keys::RAW));
+    if let Some(form) = form {
         return Some((format!("this is no raw disk: {}", form.name), form.remedy));
     }
     let message = match length {
@@ -171,13 +173,20 @@ mod tests {
     }
 
     fn found(kernel: &[u8], disk: &[u8]) -> Vec<String> {
+        found_with(kernel, disk, "")
+    }
+
+    /// Mistakes of a system with these files, and these further keys of the disk.
+    fn found_with(kernel: &[u8], disk: &[u8], keys: &str) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("kernel"), kernel).unwrap();
         fs::write(folder.path().join("disk"), disk).unwrap();
-        let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
-                    kernel = \"kernel\"\ndisks = [{ file = \"disk\" }]\n";
+        let text = format!(
+            "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+             kernel = \"kernel\"\ndisks = [{{ file = \"disk\"{keys} }}]\n"
+        );
         let path = folder.path().join("a.toml");
-        let document = Document::new(&path, String::from(text), &[]).unwrap();
+        let document = Document::new(&path, text, &[]).unwrap();
         let system = System::read(&document).unwrap();
         contents(&document, &system)
             .iter()
@@ -253,6 +262,10 @@ mod tests {
                 "{form}: {found:?}"
             );
         }
+        // What a guest has written to its raw disk may look like another form.
+        let qcow2 = disk(b"QFI\xfb", 0);
+        let raw = found_with(&image(1 << 20), &qcow2, ", raw = true");
+        assert_eq!(raw, Vec::<String>::new());
         // A CD's image is a raw disk with a file system.
         assert_eq!(found(&image(1 << 20), &iso()), Vec::<String>::new());
     }

@@ -290,6 +290,10 @@ rows! {
     /// Keeps what guests write in the file. Otherwise each run begins with the same image.
     PERSISTENT: bool = host [Disk, SharedDisk] "persistent", Takes::Flag, OFF, "true";
 
+    /// Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form does, such as qcow2, is
+    /// refused.
+    RAW: bool = host [Disk, SharedDisk] "raw", Takes::Flag, OFF, "true";
+
     /// virtio-mmio slot of the board.
     SLOT: Option<u32> = host [Disk, SharedDisk] "slot", number(0, MAX_BOARD_SLOTS as u32 - 1, ""), Without::Follows("the next free slot"), "0";
 

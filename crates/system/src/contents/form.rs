@@ -69,8 +69,9 @@ pub(super) fn of_disk(start: &[u8], path: &Path) -> Option<Form> {
         there.is_some_and(|there| there.starts_with(magic))
     });
     if let Some((_, _, name)) = found {
-        let remedy =
-            format!("convert it: qemu-img convert -O raw {file} {file}.raw, and name {file}.raw");
+        let remedy = format!(
+            "convert it: qemu-img convert -O raw {file} {file}.raw, and name {file}.raw; raw = true takes it as it is"
+        );
         return Some(Form::new(format!("it is in the form {name}"), remedy));
     }
     let (name, program) = compressed(start)?;
