@@ -85,7 +85,7 @@ impl Apt {
                  APT::Sandbox::User \"\";\n\
                  APT::Get::AllowUnauthenticated \"false\";\n\
                  Acquire::Languages \"none\";\n\
-                 Acquire::Retries \"5\";\n\
+                 Acquire::Retries \"1\";\n\
                  #clear APT::Update::Post-Invoke;\n\
                  #clear APT::Update::Post-Invoke-Success;\n\
                  #clear DPkg::Post-Invoke;\n",
@@ -125,7 +125,7 @@ impl Apt {
         progress.step("reading the list of Debian's packages");
         let mut fetched = apt.fetch_list();
         for _ in 1..ATTEMPTS {
-            // Another program's failure does not pass, a mirror's often does.
+            // Another program's failure and a missing network do not pass, a mirror's failure often does.
             if !matches!(fetched, Err(ImagesError::Failed { .. })) {
                 break;
             }
@@ -143,7 +143,7 @@ impl Apt {
     /// Fetches the list of the release's packages, under one of the names that the mirror has it under.
     fn fetch_list(&self) -> Result<(), ImagesError> {
         self.use_name(RELEASE)?;
-        let fetched = self.update();
+        let fetched = self.update().map_err(|error| self.unreachable(error));
         if !matches!(fetched, Err(ImagesError::Failed { .. })) {
             return fetched;
         }
@@ -153,6 +153,20 @@ impl Apt {
         }
         self.use_name(RELEASE)?;
         fetched
+    }
+
+    /// The failure to reach the mirror, if that is what apt failed of.
+    fn unreachable(&self, error: ImagesError) -> ImagesError {
+        match &error {
+            ImagesError::Failed { output, .. } => match unreachable_line(output) {
+                Some(line) => ImagesError::NoNetwork {
+                    mirror: self.mirror.clone(),
+                    reason: String::from(line),
+                },
+                None => error,
+            },
+            _ => error,
+        }
     }
 
     fn use_name(&self, name: &str) -> Result<(), ImagesError> {
@@ -330,13 +344,29 @@ enum List {
 /// when it cannot fetch a whole newer one.
 fn newest_or_last(
     fetched: Result<(), ImagesError>,
-    knows: impl FnOnce() -> bool,
+    knows: impl Fn() -> bool,
 ) -> Result<List, ImagesError> {
     match fetched {
         Ok(()) => Ok(List::Newest),
-        Err(ImagesError::Failed { .. }) if knows() => Ok(List::Last),
+        Err(ImagesError::Failed { .. } | ImagesError::NoNetwork { .. }) if knows() => {
+            Ok(List::Last)
+        }
         Err(error) => Err(error),
     }
+}
+
+/// The line of apt's output that says that no connection to the mirror is possible.
+fn unreachable_line(output: &str) -> Option<&str> {
+    const SIGNS: [&str; 6] = [
+        "Temporary failure resolving",
+        "Could not resolve",
+        "Could not connect",
+        "Unable to connect",
+        "Network is unreachable",
+        "No route to host",
+    ];
+    let mut lines = output.lines().map(str::trim);
+    lines.find(|line| SIGNS.iter().any(|sign| line.contains(sign)))
 }
 
 /// Where apt takes packages from.
@@ -392,7 +422,7 @@ fn mirror() -> Result<String, ImagesError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ImagesError, List, is_of, newest_or_last, planned_file};
+    use super::{ImagesError, List, is_of, newest_or_last, planned_file, unreachable_line};
     use std::os::unix::process::ExitStatusExt;
 
     fn failed() -> ImagesError {
@@ -410,6 +440,28 @@ mod tests {
         assert!(newest_or_last(Err(failed()), || false).is_err());
         let missing = ImagesError::NoMirror;
         assert!(newest_or_last(Err(missing), || true).is_err());
+    }
+
+    #[test]
+    fn missing_network_is_told_from_changing_mirror() {
+        let line = "Temporary failure resolving 'deb.debian.org'";
+        let output = format!("Err:1 https://deb.debian.org/debian trixie InRelease\n  {line}\n");
+        assert_eq!(unreachable_line(&output), Some(line));
+        assert_eq!(unreachable_line("File has unexpected size."), None);
+        let missing = || ImagesError::NoNetwork {
+            mirror: String::from("https://deb.debian.org/debian"),
+            reason: String::from(line),
+        };
+        assert_eq!(newest_or_last(Err(missing()), || true).unwrap(), List::Last);
+        let told = newest_or_last(Err(missing()), || false).unwrap_err();
+        let told = told.to_string();
+        for words in [
+            "https://deb.debian.org/debian",
+            line,
+            "PARTITA_DEBIAN_MIRROR",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
     }
 
     #[test]

@@ -39,6 +39,18 @@ pub enum ImagesError {
          or set PARTITA_DEBIAN_MIRROR to the URI of a mirror"
     )]
     NoMirror,
+    /// The mirror cannot be reached.
+    #[error(
+        "{mirror} cannot be reached: {reason}\nThe images are built once, of Debian's packages. Connect this computer to the network, set \
+         PARTITA_DEBIAN_MIRROR to the URI of a mirror that it reaches, or copy the cache (~/.cache/partita) from a computer on which \
+         `partita images` was run"
+    )]
+    NoNetwork {
+        /// URI of the mirror.
+        mirror: String,
+        /// Apt's own line.
+        reason: String,
+    },
     /// Debian's keys are not there.
     #[error(
         "{0} is missing, with which signatures are checked; install the package debian-archive-keyring"

@@ -30,6 +30,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use failure::EXIT_CODES;
 pub use failure::Failure;
 use input::{HypervisorArgument, SystemArguments};
+pub use output::note;
 pub use renamed::with_present_name;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ mod command;
 mod reference;
 
 use clap::Parser;
-use command::{Arguments, Failure, with_present_name};
+use command::{Arguments, Failure, note, with_present_name};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -18,11 +18,7 @@ fn main() -> ExitCode {
     match command::execute(arguments) {
         Ok(code) => code,
         Err(failure) => {
-            // Standard error may be gone; the exit code still tells.
-            let _ = std::io::Write::write_fmt(
-                &mut std::io::stderr(),
-                format_args!("partita: {failure}\n"),
-            );
+            note(format_args!("{failure}"));
             Failure::exit_code(&failure)
         }
     }

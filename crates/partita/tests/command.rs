@@ -223,6 +223,24 @@ fn wrong_command_lines_have_their_own_code() {
 }
 
 #[test]
+fn unusable_caches_name_a_remedy() {
+    let folder = folder_with_hypervisor();
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args(["run", "system.toml", "--hypervisor", "hypervisor"])
+        .current_dir(folder.path())
+        .env_remove("PARTITA_CACHE")
+        .env_remove("XDG_CACHE_HOME")
+        // No user can make a folder there.
+        .env("HOME", "/proc/nowhere")
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{err}");
+    assert!(err.contains("/proc/nowhere/.cache/partita: "), "{err}");
+    assert!(err.contains("PARTITA_CACHE"), "{err}");
+}
+
+#[test]
 fn former_options_name_the_present_ones() {
     let folder = folder();
     for (arguments, present) in [

@@ -22,9 +22,24 @@ pub struct Cache {
 }
 
 /// There is no place for a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no place for the cache: set PARTITA_CACHE, XDG_CACHE_HOME or HOME")]
-pub struct NoCache;
+#[derive(Debug, thiserror::Error)]
+pub enum NoCache {
+    /// No variable names one.
+    #[error("there is no place for the cache: set PARTITA_CACHE, XDG_CACHE_HOME or HOME")]
+    Unset,
+    /// The folder is not there and cannot be made.
+    #[error(
+        "{path}: {error}; images and results are kept in this folder: make it, let this user write to it, or name another folder by \
+         PARTITA_CACHE",
+        path = path.display()
+    )]
+    Unusable {
+        /// The folder.
+        path: PathBuf,
+        /// Cause.
+        error: std::io::Error,
+    },
+}
 
 impl Cache {
     /// The cache in this folder, which need not be there yet.
@@ -45,7 +60,20 @@ impl Cache {
             .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("partita")))
             .or_else(|| variable("HOME").map(|folder| folder.join(".cache/partita")))
             .map(Self::new)
-            .ok_or(NoCache)
+            .ok_or(NoCache::Unset)
+    }
+
+    /// As [`Cache::from_environment`], with its folder made if it is not there.
+    ///
+    /// # Errors
+    /// None of these variables is set, or the folder cannot be made.
+    pub fn made() -> Result<Self, NoCache> {
+        let cache = Self::from_environment()?;
+        let path = cache.folder.clone();
+        match std::fs::create_dir_all(&path) {
+            Ok(()) => Ok(cache),
+            Err(error) => Err(NoCache::Unusable { path, error }),
+        }
     }
 
     /// The folder.

@@ -55,7 +55,7 @@ enum BenchWay {
 
 pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
-    let cache = Cache::from_environment()?;
+    let cache = Cache::made()?;
     let hypervisor = arguments.hypervisor.path()?;
     let exit_latency = bench::measure_exit_latency(&cache, &hypervisor, &Progress::new())?;
     output::say_line(format_args!("{exit_latency}"));

@@ -20,7 +20,7 @@ pub(super) fn execute(
     let disk = disk.map(Path::to_owned);
     output::check([disk.as_ref()])?;
     let elf = hypervisor.path()?;
-    let cache = Cache::from_environment()?;
+    let cache = Cache::made()?;
     runner::images::ensure(
         &cache,
         &super::input::built_files(&system),

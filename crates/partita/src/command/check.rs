@@ -22,10 +22,11 @@ pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
     let mut text = format!("{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}\n");
     if !trusted.is_empty() {
         text += &format!(
-            "  note: the computer has no IOMMU, so that a device of a VM's own reaches all memory: trust the guest of {}\n",
+            "  note: the guest of {} drives a device directly. Without an IOMMU the device reaches all memory, also that of other VMs. \
+             Set io = \"general\" for a guest that you do not trust.\n",
             trusted.join(", ")
         );
     }
-    output::say(format_args!("{text}"));
+    output::say(format_args!("{}", output::folded(&text)));
     Ok(())
 }

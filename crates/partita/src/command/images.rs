@@ -26,7 +26,7 @@ pub(super) fn execute(
     packages: Option<&Path>,
 ) -> Result<(), Failure> {
     output::check([packages.map(Path::to_owned).as_ref()])?;
-    let cache = Cache::from_environment()?;
+    let cache = Cache::made()?;
     if rebuild {
         guest_images::forget(&cache)?;
     }

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::input::HypervisorArgument;
+use super::output;
 use clap::ValueEnum;
 use guest_images::kvm_host;
 use machine::timing::Profile;
@@ -161,7 +162,7 @@ pub(super) struct Laboratory {
 impl Laboratory {
     /// Opens the file of results, by default the one called `name` in the cache.
     pub(super) fn new(arguments: &LaboratoryArguments, name: &str) -> Result<Self, Failure> {
-        let cache = Cache::from_environment()?;
+        let cache = Cache::made()?;
         let results = arguments.results.clone();
         let results =
             results.unwrap_or_else(|| cache.folder().join("results").join(format!("{name}.jsonl")));
@@ -221,7 +222,7 @@ impl Laboratory {
         let took = self.took();
         let ahead = self.count(&points, &took);
         if ahead.missing > 0 {
-            eprintln!("partita: {}", ahead.words(self.jobs));
+            output::note(format_args!("{}", ahead.words(self.jobs)));
         }
         let runner = ChildRunner {
             command: self.command.clone(),
@@ -238,7 +239,7 @@ impl Laboratory {
         let series = run_all(&points, &runner, &self.store, self.jobs, &stop, &bar);
         drop(bar);
         if let Some(error) = &series.unsaved {
-            eprintln!("partita: {error}; the figures below are not kept");
+            output::note(format_args!("{error}; the figures below are not kept"));
         }
         let path = match self.store.lock() {
             Ok(store) => store.path().to_owned(),
@@ -347,7 +348,10 @@ impl Laboratory {
         if missing.is_empty() {
             return Ok(all);
         }
-        eprintln!("partita: booting to {} checkpoint(s) first", missing.len());
+        output::note(format_args!(
+            "booting to {} checkpoint(s) first",
+            missing.len()
+        ));
         let queue = Mutex::new(missing.iter());
         let failed = Mutex::new(None);
         std::thread::scope(|scope| {

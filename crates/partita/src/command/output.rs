@@ -135,6 +135,65 @@ pub(super) fn say_line(text: fmt::Arguments<'_>) {
     say(format_args!("{text}\n"));
 }
 
+/// Text whose lines fit on standard output, if that is a terminal.
+pub(super) fn folded(text: &str) -> String {
+    match columns(std::io::stdout()) {
+        Some(columns) => fold(text, columns),
+        None => String::from(text),
+    }
+}
+
+/// Shows a message on standard error, in lines that fit, if that is a terminal.
+pub fn note(text: fmt::Arguments<'_>) {
+    let text = format!("partita: {text}");
+    let text = match columns(std::io::stderr()) {
+        Some(columns) => fold(&text, columns),
+        None => text,
+    };
+    // Standard error may be gone; the exit code still tells.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Columns of a terminal.
+fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col.into())
+}
+
+/// Breaks lines at spaces so that none has more than `columns` characters, but for a word that is longer. The rest of a line is set in as
+/// its beginning is, and two further.
+fn fold(text: &str, columns: usize) -> String {
+    let mut folded = String::new();
+    for (number, line) in text.split('\n').enumerate() {
+        if number > 0 {
+            folded.push('\n');
+        }
+        if line.chars().count() <= columns {
+            folded.push_str(line);
+            continue;
+        }
+        let start = line.len() - line.trim_start().len();
+        let indent = " ".repeat(start);
+        folded.push_str(&indent);
+        let mut used = start;
+        for (place, word) in line.split_whitespace().enumerate() {
+            let length = word.chars().count();
+            if place > 0 && used + 1 + length > columns {
+                folded.push('\n');
+                folded.push_str(&indent);
+                folded.push_str("  ");
+                used = start + 2;
+            } else if place > 0 {
+                folded.push(' ');
+                used += 1;
+            }
+            folded.push_str(word);
+            used += length;
+        }
+    }
+    folded
+}
+
 /// Checks that all text for people was shown. A reader that has gone, such as `head`, wanted no more.
 ///
 /// # Errors
@@ -233,6 +292,17 @@ mod tests {
         write(&report, b"after").unwrap();
         assert_eq!(std::fs::read_to_string(&report).unwrap(), "after");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folded_lines_fit_and_keep_words() {
+        let text = "  one two three four\nshort\nhttps://a.very.long.word/that/stays end\n";
+        let folded = fold(text, 12);
+        assert_eq!(
+            folded,
+            "  one two\n    three\n    four\nshort\nhttps://a.very.long.word/that/stays\n  end\n"
+        );
+        assert_eq!(fold(text, 100), text);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         system.vms.reverse();
     }
     output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
-    let cache = Cache::from_environment()?;
+    let cache = Cache::made()?;
     runner::images::ensure(&cache, &built_files(&system), &Progress::new())?;
     if arguments.native || arguments.kvm {
         return native(arguments, &system, &cache);
@@ -150,7 +150,9 @@ impl Reported<'_> {
         let from_host = self.system.from_host();
         if !from_host.is_empty() {
             let what = from_host.join(" and ");
-            eprintln!("partita: {what} came from the host: this run cannot be repeated");
+            output::note(format_args!(
+                "{what} came from the host: this run cannot be repeated"
+            ));
         }
         let mut wrong = self.outcome.failures.clone();
         match self.outcome.ending {
@@ -168,7 +170,7 @@ impl Reported<'_> {
         }
         let (report, table) = (self.report, measures::show(&shown));
         let waits = runner::summary::waits(report, figures);
-        let waits = waits.map_or_else(String::new, |waits| waits + "\n\n");
+        let waits = waits.map_or_else(String::new, |waits| output::folded(&waits) + "\n\n");
         output::say(format_args!(
             "\n{summary}\n{report}\n{waits}{table}{EXPLAIN}"
         ));

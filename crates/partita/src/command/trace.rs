@@ -87,7 +87,7 @@ pub(super) struct Bench {
 
 pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     let system = arguments.system.read()?;
-    let cache = Cache::from_environment()?;
+    let cache = Cache::made()?;
     runner::images::ensure(
         &cache,
         &super::input::built_files(&system),
@@ -282,10 +282,10 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         )));
     };
     if timeline.lost > 0 {
-        eprintln!(
-            "partita: {} events are left out; choose a shorter stretch with --length",
+        output::note(format_args!(
+            "{} events are left out; choose a shorter stretch with --length",
             timeline.lost
-        );
+        ));
     }
     if let Some(path) = &arguments.output {
         output::write(path, &perfetto::encode(&timeline))?;
