@@ -63,7 +63,7 @@ pub fn permit<T>(act: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns true after the heap was sealed.
+/// Returns true if the heap is sealed and no hart is in a [`permit`].
 #[cfg(any(test, feature = "lock-order"))]
 fn is_late() -> bool {
     SEALED.load(Ordering::Relaxed) && PERMITS.load(Ordering::Relaxed) == 0

@@ -57,7 +57,7 @@ pub enum Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     pub file: GuestFile,
-    /// Set if the file was the vCPU's own forwarder: the board's APLIC may have sent to it, and it may be watched.
+    /// Messages in flight to the file, if it was the vCPU's own forwarder: the board's APLIC may have sent to it, and it may be watched.
     pub returned: Option<InFlight>,
 }
 

@@ -77,7 +77,7 @@ pub struct Piece {
 impl Piece {
     /// Host memory from `from` to the end of this piece.
     #[inline]
-    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let before = from.raw().checked_sub(self.guest.base().raw())?;
         (before < self.guest.size()).then(|| self.host.skip(before))
     }
@@ -125,7 +125,7 @@ impl fmt::Debug for dyn Pages {
 pub trait Pages: Send + Sync {
     /// Host memory at `from` and the bytes that follow in one piece with it. `None` if the byte is not the guest's, or
     /// there is no frame for it.
-    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion>;
+    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion>;
 
     /// The pieces that the G-stage table maps from the start, in the order of the guest-physical addresses.
     fn mapped(&self) -> &[Piece];
@@ -173,10 +173,10 @@ pub trait Pages: Send + Sync {
 struct FixedPieces(Vec<Piece>);
 
 impl Pages for FixedPieces {
-    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         // The pieces have no gaps, so the last that begins at or below the address is the one.
         let behind = self.0.partition_point(|piece| piece.guest.base() <= from);
-        self.0.get(behind.checked_sub(1)?)?.rest(from)
+        self.0.get(behind.checked_sub(1)?)?.contiguous_from(from)
     }
 
     fn mapped(&self) -> &[Piece] {
@@ -318,10 +318,13 @@ impl GuestMemory {
 
     /// Host memory at `from` and the bytes that follow in one piece with it.
     #[inline]
-    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         match &self.whole {
-            Some(piece) => piece.rest(from),
-            None => self.region.contains(from).then(|| self.pages.rest(from))?,
+            Some(piece) => piece.contiguous_from(from),
+            None => self
+                .region
+                .contains(from)
+                .then(|| self.pages.contiguous_from(from))?,
         }
     }
 
@@ -329,7 +332,7 @@ impl GuestMemory {
     /// always in one piece: pieces are made of pages.
     #[must_use]
     pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<OwnedRegion> {
-        self.rest(address)?.part(0, size)
+        self.contiguous_from(address)?.part(0, size)
     }
 
     /// The host ranges that a guest-physical range is, in its order; `None` where not all of it is the guest's.
@@ -339,7 +342,7 @@ impl GuestMemory {
             let mut from = of.base();
             core::iter::from_fn(move || {
                 let left = of.end().raw().checked_sub(from.raw())?;
-                let range = self.rest(from).filter(|_| left > 0)?.take(left);
+                let range = self.contiguous_from(from).filter(|_| left > 0)?.take(left);
                 from = from.checked_add(range.size())?;
                 Some(range)
             })

@@ -103,7 +103,7 @@ impl<S: PageStore> TouchedPages<S> {
 }
 
 impl<S: PageStore> Pages for TouchedPages<S> {
-    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let page = from.align_down(PAGE_SIZE);
         let (host, _) = self.page(page)?;
         let frame = HostRegion::new(host, PAGE_SIZE)?;

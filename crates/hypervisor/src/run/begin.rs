@@ -56,7 +56,7 @@ pub fn begin(
         }
         Begin::WaitUntil(time) => {
             system.end_every_wait(vcpu);
-            hart.switch_cost.rest();
+            hart.switch_cost.idle();
             let deadline = time.ticks(system.board.timebase_hertz);
             vcpu.deadline.store(deadline, Ordering::Relaxed);
             system.begin_wait(hart, vcpu);
@@ -70,7 +70,7 @@ pub fn begin(
 fn start(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
     let mut shadow = state.shadow.take();
     if let Some(shadow) = &mut shadow {
-        shadow.begin_anew();
+        shadow.reset();
     }
     *state = VcpuState {
         shadow,
@@ -89,7 +89,7 @@ fn resumes(
     state: &mut VcpuState,
     cpu_time: CpuTime<'_>,
 ) -> bool {
-    hart.switch_cost.rest();
+    hart.switch_cost.idle();
     let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), state, cpu_time);
     let requests = vcpu.take_requests();
     carry_out_requests(system, hart, (vm, vcpu), state, requests);

@@ -49,7 +49,7 @@ struct Found {
 /// which costs less.
 pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
     let files = hart.files.waiting();
-    files != 0 && csr::read::<{ number::HGEIP }>() & files != 0 && !system.others_rest(hart)
+    files != 0 && csr::read::<{ number::HGEIP }>() & files != 0 && !system.others_idle(hart)
 }
 
 impl InPlace<'_> {
@@ -84,7 +84,7 @@ impl InPlace<'_> {
         hart.running.clear();
         let found = self.stall(files);
         hart.accounts.charge_idle();
-        let look = hart::time() >= hart.next_poll.load(Ordering::Relaxed);
+        let poll = hart::time() >= hart.next_poll.load(Ordering::Relaxed);
         let interrupted = csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
@@ -102,7 +102,7 @@ impl InPlace<'_> {
         };
         hart.accounts.of(vm.id).charge_scheduling();
         // The periodic test of files covers vCPUs that have left.
-        leaves.or_else(|| (look && interrupted).then_some(Leave::SelfWait))
+        leaves.or_else(|| (poll && interrupted).then_some(Leave::SelfWait))
     }
 
     /// Guest files on this hart of `others`, which are in `group`, a bit each.
@@ -132,16 +132,16 @@ impl InPlace<'_> {
         // no interrupt is taken meanwhile.
         unsafe { csr::set::<{ number::HGEIE }>(files) };
         hart.poll_timer.stop();
-        let look = hart.next_poll.load(Ordering::Relaxed);
-        hart.slice_end.store(look, Ordering::Relaxed);
+        let poll = hart.next_poll.load(Ordering::Relaxed);
+        hart.slice_end.store(poll, Ordering::Relaxed);
         set_timer(system, hart);
         hart.accounts.of(self.vm.id).charge_scheduling();
         let mut elsewhere = false;
         // A request for the vCPU interrupts this hart from here on.
         if vcpu.enter_guest(hart.index) {
-            system.begin_rest(hart);
-            elsewhere = probe::rest(system, hart);
-            system.end_rest(hart);
+            system.begin_idle(hart);
+            elsewhere = probe::wait_idle(system, hart);
+            system.end_idle(hart);
             vcpu.leave_guest();
         }
         // SAFETY: as above.
@@ -155,7 +155,7 @@ impl InPlace<'_> {
     /// Sends the vCPUs of `others` whose files are in `found` to idle harts. Returns false if there are too few idle harts.
     fn spread(&self, others: VcpuSet, found: u64) -> bool {
         // Without an idle hart the scheduler need not be asked.
-        if !self.system.others_rest(self.hart) {
+        if !self.system.others_idle(self.hart) {
             return false;
         }
         let hart = self.hart.index;

@@ -31,7 +31,7 @@ pub fn load(
     cpu_time: CpuTime<'_>,
 ) -> Leave {
     // The time of loading is no part of a context switch.
-    hart.switch_cost.rest();
+    hart.switch_cost.idle();
     set_slice(system, hart, began, slice);
     cpu_time.charge_scheduling();
     loop {

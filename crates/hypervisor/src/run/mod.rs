@@ -93,7 +93,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     let longest = hart.switch_cost.round_trip();
                     system
                         .scheduler
-                        .publish_rest(&group, hart.index, (now, longest))
+                        .publish_idle(&group, hart.index, (now, longest))
                 }
                 Dispatch::Run { .. } => (system.scheduler.publish(&group), None),
             };
@@ -138,11 +138,11 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 }
                 last = Some((vcpu, now));
             }
-            Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active, again),
+            Dispatch::Idle { active: true, .. } => idle(system, hart, &IdleWait::Active, again),
             Dispatch::Idle { poll: true, .. } => {
-                idle(system, hart, &Rest::Testing(&watched), again)
+                idle(system, hart, &IdleWait::Testing(&watched), again)
             }
-            Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep, again),
+            Dispatch::Idle { .. } => idle(system, hart, &IdleWait::Asleep, again),
         }
     }
 }
@@ -160,7 +160,7 @@ struct Terms {
 }
 
 /// Manner in which an idle hart waits.
-enum Rest<'a> {
+enum IdleWait<'a> {
     /// Wait for an interrupt.
     Asleep,
     /// Wait for an interrupt while testing for events of these vCPUs.
@@ -171,20 +171,20 @@ enum Rest<'a> {
 
 /// Waits until an interrupt, the next poll or another event ends the wait, and handles it.
 #[inline(never)]
-fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) {
-    hart.switch_cost.rest();
+fn idle(system: &Hypervisor, hart: &Hart, how: &IdleWait<'_>, again: Option<Ticks>) {
+    hart.switch_cost.idle();
     let again = again.map_or(u64::MAX, Ticks::get);
     hart.slice_end.store(again, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
     if !hart.take_must_reschedule() {
-        system.begin_rest(hart);
+        system.begin_idle(hart);
         match how {
-            Rest::Asleep => hart::wait_for_interrupt(),
-            Rest::Testing(watch) => probe::wait_with_tests(system, hart, watch),
-            Rest::Active => probe::wait_actively(system, hart),
+            IdleWait::Asleep => hart::wait_for_interrupt(),
+            IdleWait::Testing(watch) => probe::wait_with_tests(system, hart, watch),
+            IdleWait::Active => probe::wait_actively(system, hart),
         }
-        system.end_rest(hart);
+        system.end_idle(hart);
     }
     hart.accounts.charge_idle();
     handle_host_interrupts(system, hart);
@@ -266,7 +266,7 @@ fn run_vcpu(
     }
     let left = Left {
         cause: reason,
-        // The next stay begins at a known time.
+        // The time of this stay is known when the next one begins.
         ran: Ticks::ZERO,
         in_supervisor: supervisor,
         interrupts_enabled: open,

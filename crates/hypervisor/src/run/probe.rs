@@ -94,7 +94,7 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
     }
     if words().next().is_none() {
         // The hart asks the scheduler after any end of the wait.
-        let _ = rest(system, hart);
+        let _ = wait_idle(system, hart);
     } else {
         for _ in 0..MAX_POLLS {
             let is_over =
@@ -119,12 +119,12 @@ const TESTS_A_SECOND: u32 = 20_000;
 
 /// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. If any hart's files can be tested, a pending
 /// interrupt of a vCPU that waits on a busy hart ends the wait too, and true is returned: paper 002's active wait.
-pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
+pub fn wait_idle(system: &Hypervisor, hart: &Hart) -> bool {
     if !hart.has(Capability::PendingTest) || system.host_interrupts() {
         wait_for_interrupt();
         return false;
     }
-    hart.rests.store(true, Ordering::Relaxed);
+    hart.is_idle.store(true, Ordering::Relaxed);
     let deadline = csr::read::<{ number::STIMECMP }>();
     let interval = u64::from((system.board.timebase_hertz / TESTS_A_SECOND).max(1));
     let mut before = false;
@@ -143,7 +143,7 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
         // SAFETY: the same.
         unsafe { csr::write::<{ number::STIMECMP }>(deadline) };
     };
-    hart.rests.store(false, Ordering::Relaxed);
+    hart.is_idle.store(false, Ordering::Relaxed);
     found
 }
 
@@ -168,15 +168,15 @@ fn anything_is_pending() -> bool {
 
 /// Returns true if a vCPU that waits on a busy hart has an interrupt. One of the idle harts tests for all.
 fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
-    let rests = |other: &&Hart| other.rests.load(Ordering::Relaxed);
-    if system.harts.iter().find(rests).map(|first| first.index) != Some(hart.index) {
+    let is_idle = |other: &&Hart| other.is_idle.load(Ordering::Relaxed);
+    if system.harts.iter().find(is_idle).map(|first| first.index) != Some(hart.index) {
         return false;
     }
     system.harts.iter().any(|other| {
         let files = other.files.waiting();
         // SAFETY: the caller has seen that the hart has the extension.
         let pending = || unsafe { custom::guest_files_pending(other.board.id) };
-        files != 0 && !rests(&other) && pending() & files != 0
+        files != 0 && !is_idle(&other) && pending() & files != 0
     })
 }
 

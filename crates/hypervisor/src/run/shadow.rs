@@ -301,7 +301,7 @@ impl OnHart<'_> {
     }
 }
 
-/// Restores the registers when a vCPU with shadow tables leaves the hart; vsatp is 0.
+/// Delegates page faults and counters' interrupts again, when a vCPU with shadow tables leaves the hart; vsatp is 0.
 pub fn leave() {
     // SAFETY: what is delegated concerns guests alone.
     unsafe { csr::set::<{ number::HEDELEG }>(PAGE_FAULTS) };

@@ -19,13 +19,13 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
                 let deadline = vcpu.deadline.load(Ordering::Relaxed);
                 (true, earliest.min(deadline))
             });
-    let look = if waits || hart.files.forwards() {
+    let poll = if waits || hart.files.forwards() {
         hart.next_poll.load(Ordering::Relaxed)
     } else {
         u64::MAX
     };
     let end = hart.slice_end.load(Ordering::Relaxed);
-    let next = end.min(look).min(hart.poll_timer.next());
+    let next = end.min(poll).min(hart.poll_timer.next());
     hart.poll_schedule.set_timer(earliest.min(next));
 }
 

@@ -134,7 +134,7 @@ fn arrive_from_elsewhere(
     };
 }
 
-/// Ends the watch of the vCPU's fences, and notes the outcome.
+/// Records the hart's memory of the vCPU's fences, when the vCPU leaves the hart.
 pub fn leave(hart: &Hart, state: &mut VcpuState) {
     let mask = match hart.has(Capability::PurgeMask) {
         true => custom::purge_mask(),
@@ -181,7 +181,7 @@ pub fn fenced(hart: &Hart, state: &mut VcpuState) {
     state.context.hstatus &= !hstatus::VTVM;
 }
 
-/// Reads the watch of fences after an exit, on the calling hart.
+/// Drops the guest's translations after an exit from it, if the method is to clear them each time.
 pub fn left_guest(system: &Hypervisor) {
     if system.translations() == TlbPurge::Clear {
         fence::guest_virtual_all();

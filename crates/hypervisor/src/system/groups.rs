@@ -40,9 +40,9 @@ pub(super) struct Shared {
     pub(super) next_balance: AtomicU64,
 }
 
-/// Divisor of a slice that gives the longest rest before an idle hart asks other groups for work, for hypervisors on a computer whose context
-/// switches take long.
-const RESTS_IN_A_SLICE: u64 = 64;
+/// Divisor of a slice that bounds the rest before an idle hart asks other groups for work. A measured context switch is longer if the hart
+/// itself was preempted, as a thread of another computer.
+const MAX_REST_DIVISOR: u64 = 64;
 
 /// Number of times that a hart releases the first of two groups because another hart has the second. Then it waits for the second with the first held,
 /// so that it gets both at some time.
@@ -128,7 +128,7 @@ impl Groups {
 
     /// Publishes the need of `hart`, which is of `group` and idle at `now`. While others have work, an idle hart asks for it only after it has rested for
     /// `longest`. Returns also the time of its next poll, if there is one.
-    pub fn publish_rest(
+    pub fn publish_idle(
         &self,
         group: &Group,
         hart: HartId,
@@ -138,7 +138,7 @@ impl Groups {
             return (None, None);
         }
         let slice = group.scheduler().config().slice.get();
-        let longest = longest.min(Ticks::new(slice / RESTS_IN_A_SLICE));
+        let longest = longest.min(Ticks::new(slice / MAX_REST_DIVISOR));
         let rested = group.idle_for(hart, now);
         if rested < longest && group.publish_sated(&self.shared.load_bits) {
             return (None, Some(now + (longest - rested)));

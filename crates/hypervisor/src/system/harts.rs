@@ -65,7 +65,7 @@ pub struct Hart {
     /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
     pub waiting: Waiting,
     /// Set while the hart is idle.
-    pub rests: AtomicBool,
+    pub is_idle: AtomicBool,
     /// Set while the hart waits actively and polls `reschedule_requested`, so that no kick is needed.
     pub polls: AtomicBool,
     /// Set by another hart: this hart must ask the scheduler.
@@ -140,7 +140,7 @@ impl Hart {
             next_poll: AtomicU64::new(0),
             poll_schedule: PollSchedule::default(),
             waiting: Waiting::default(),
-            rests: AtomicBool::new(false),
+            is_idle: AtomicBool::new(false),
             polls: AtomicBool::new(false),
             reschedule_requested: AtomicBool::new(false),
             switch_cost: SwitchCost::default(),

@@ -290,7 +290,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
         Outcome::Stopped(reason) => {
             pages::end(system, vm);
             console::end_guest_line(vm.number());
-            vm.say_reports_left_out();
+            vm.print_suppressed_reports();
             say!("{name}: stopped ({reason})");
             STOPPED.store(true, Ordering::SeqCst);
         }

@@ -145,7 +145,7 @@ fn reset(system: &Hypervisor, vm: &Vm) -> bool {
         let _ = vcpu.take_requests();
         let _ = vcpu.take_software_interrupt();
     }
-    pages::begin_anew(vm);
+    pages::release_former_run(vm);
     true
 }
 

@@ -65,7 +65,7 @@ pub struct Hypervisor {
     /// Set if interrupts of waiting vCPUs interrupt the hypervisor (hgeie); otherwise they are found by polling.
     host_interrupts: AtomicBool,
     /// Idle harts, a bit each.
-    resting: AtomicU64,
+    idle_harts: AtomicU64,
     /// Time of the next poll of the devices' interrupt lines.
     next_poll: AtomicU64,
     /// Harts that a requested report waits for.
@@ -159,7 +159,7 @@ impl Hypervisor {
             purging: Purging::Fence,
             remote_fences: RemoteFences::Precise,
             costs: Costs::default(),
-            resting: AtomicU64::new(0),
+            idle_harts: AtomicU64::new(0),
             next_poll: AtomicU64::new(0),
             report: AwaitedHarts::default(),
             when_idle,
@@ -298,22 +298,22 @@ impl Hypervisor {
     }
 
     /// Notes that `hart` is idle.
-    pub fn begin_rest(&self, hart: &Hart) {
+    pub fn begin_idle(&self, hart: &Hart) {
         let own = HartSet::only(hart.index).bits();
-        self.resting.fetch_or(own, Ordering::Relaxed);
+        self.idle_harts.fetch_or(own, Ordering::Relaxed);
     }
 
     /// Notes that `hart` is no longer idle.
-    pub fn end_rest(&self, hart: &Hart) {
+    pub fn end_idle(&self, hart: &Hart) {
         let own = HartSet::only(hart.index).bits();
-        self.resting.fetch_and(!own, Ordering::Relaxed);
+        self.idle_harts.fetch_and(!own, Ordering::Relaxed);
     }
 
     /// Returns true if another hart than `hart` seems idle: a hint, which may be stale.
     #[must_use]
-    pub fn others_rest(&self, hart: &Hart) -> bool {
+    pub fn others_idle(&self, hart: &Hart) -> bool {
         let own = HartSet::only(hart.index).bits();
-        self.resting.load(Ordering::Relaxed) & !own != 0
+        self.idle_harts.load(Ordering::Relaxed) & !own != 0
     }
 
     /// The vCPUs of a VM, in the order of their numbers.

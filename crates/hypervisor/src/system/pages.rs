@@ -64,7 +64,7 @@ impl PageStore for PagesOf {
 }
 
 /// Releases the pages of the former run of a VM that is about to be loaded, by a vCPU of its own, after its devices were reset.
-pub fn begin_anew(vm: &Vm) {
+pub fn release_former_run(vm: &Vm) {
     if vm.memory.is_demand_paged() {
         // A hart that serves its devices accesses its memory under this lock.
         let _devices = vm.trapped_devices.lock();

@@ -257,7 +257,7 @@ impl Vm {
     }
 
     /// Prints how many of the guest's reports were left out since the last one, if any were.
-    pub fn say_reports_left_out(&self) {
+    pub fn print_suppressed_reports(&self) {
         self.say_left_out(self.reports.take_refused());
     }
 

@@ -30,7 +30,7 @@ impl Shadow {
     }
 
     /// Resets the state: satp is Bare, and the tables are empty. Harts drop their translations when the vCPU comes to them.
-    pub fn begin_anew(&mut self) {
+    pub fn reset(&mut self) {
         self.satp = 0;
         self.tables.clear();
         self.fenced = 0;

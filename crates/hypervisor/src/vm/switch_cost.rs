@@ -34,7 +34,7 @@ impl SwitchCost {
     }
 
     /// Marks an idle hart: the time that follows is no part of a switch.
-    pub fn rest(&self) {
+    pub fn idle(&self) {
         self.left_at.store(NOBODY_LEFT, Ordering::Relaxed);
     }
 
@@ -44,7 +44,7 @@ impl SwitchCost {
         if left_at == NOBODY_LEFT {
             return;
         }
-        self.rest();
+        self.idle();
         let took = now.get().saturating_sub(left_at);
         let sum = self.sum.load(Ordering::Relaxed);
         let new = (sum - sum / WEIGHT).saturating_add(took);
@@ -92,7 +92,7 @@ mod tests {
     fn idle_time_is_not_switch_time() {
         let cost = SwitchCost::default();
         cost.leave(Ticks::new(10));
-        cost.rest();
+        cost.idle();
         cost.enter(Ticks::new(1_000_000));
         cost.enter(Ticks::new(2_000_000));
         assert_eq!(cost.mean(), Ticks::ZERO);

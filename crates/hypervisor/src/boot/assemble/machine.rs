@@ -116,7 +116,7 @@ pub(super) fn virtual_machine(
 struct Chosen {
     device: BoardDevice,
     mediated: bool,
-    /// Set if the guest writes the device's notification register itself. A mediated device alone can be fast.
+    /// Set for the fast method (paper 001, §4.2.2), which only mediated devices have.
     fast: bool,
 }
 

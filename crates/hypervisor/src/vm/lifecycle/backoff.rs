@@ -49,7 +49,7 @@ impl Backoff {
     }
 
     /// Notes the end of a run at `now` that another run follows. Returns the wait before that one.
-    pub fn start_anew(&mut self, now: Milliseconds) -> Milliseconds {
+    pub fn restart(&mut self, now: Milliseconds) -> Milliseconds {
         let lasted = now.0.saturating_sub(self.begins.0);
         self.short_runs = match lasted {
             LONG_RUN.. => 0,
@@ -100,7 +100,7 @@ mod tests {
         backoff.forget(now);
         let mut waits = std::vec::Vec::new();
         for _ in 0..14 {
-            let wait = backoff.start_anew(now);
+            let wait = backoff.restart(now);
             waits.push(wait.0);
             assert_eq!(backoff.waits_until(now).is_some(), wait.0 > 0);
             now.0 += wait.0;
@@ -116,16 +116,16 @@ mod tests {
         let mut backoff = Backoff::default();
         let row = |backoff: &mut Backoff| {
             for _ in 0..10 {
-                backoff.start_anew(Milliseconds(7));
+                backoff.restart(Milliseconds(7));
             }
         };
         row(&mut backoff);
         let later = Milliseconds(7 + 1000 + LONG_RUN);
-        assert_eq!(backoff.start_anew(later), Milliseconds(0));
+        assert_eq!(backoff.restart(later), Milliseconds(0));
         assert_eq!(backoff.short_runs(), 0);
         row(&mut backoff);
         backoff.forget(Milliseconds(8));
         assert_eq!(backoff.waits_until(Milliseconds(8)), None);
-        assert_eq!(backoff.start_anew(Milliseconds(9)), Milliseconds(0));
+        assert_eq!(backoff.restart(Milliseconds(9)), Milliseconds(0));
     }
 }

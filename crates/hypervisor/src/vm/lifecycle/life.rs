@@ -404,7 +404,7 @@ impl LifeCycle {
         self.restarts = self.restarts.saturating_add(1);
         let now = port.now();
         let wait = match who {
-            Originator::Guest => self.backoff.start_anew(now),
+            Originator::Guest => self.backoff.restart(now),
             Originator::Operator => {
                 self.backoff.forget(now);
                 Milliseconds::default()

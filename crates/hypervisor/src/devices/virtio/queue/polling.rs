@@ -16,7 +16,7 @@
 const SHARE: u64 = 8;
 /// Minimum operations that a poll must serve to be worthwhile.
 const WORTH: u64 = 2;
-/// Operations in flight below which a queue is not polled for a guest that is idle.
+/// Operations in flight below which only a busy guest's queue is polled.
 pub const MIN_POLLED: u16 = (SHARE * WORTH) as u16;
 /// Longest time between two polls, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
 /// microseconds of a hart of 1 GHz.

@@ -69,7 +69,7 @@ impl Fair {
     }
 
     /// Moves an idle slice that has a request now to the virtual time of the others.
-    pub fn wakes(&mut self, slice: usize) {
+    pub fn activate(&mut self, slice: usize) {
         if let Some(account) = self.slices.get_mut(slice) {
             account.time = account.time.max(self.now);
         }
@@ -77,7 +77,7 @@ impl Fair {
 
     /// Returns true if a slice is ahead of a virtual time by more than this work.
     #[must_use]
-    pub fn leads(&self, slice: usize, time: u128, by: Work) -> bool {
+    pub fn is_ahead(&self, slice: usize, time: u128, by: Work) -> bool {
         let Some(account) = self.slices.get(slice) else {
             return false;
         };

@@ -213,7 +213,7 @@ impl Disk {
         own.free &= own.free - 1;
         write_out(own.page(slot), operation, data, host);
         if own.staged.is_empty() && own.in_flight == 0 {
-            self.fair.wakes(slice.0);
+            self.fair.activate(slice.0);
         }
         if let Some(charged) = own.operations.get_mut(slot.0) {
             charged.work = match operation.sectors {
@@ -271,7 +271,7 @@ impl Disk {
         let active = slices().filter(|(_, slice)| slice.in_flight > 0);
         let least = active.map(|(index, _)| self.fair.time(index)).min();
         let ahead = Work::Sectors(MAX_SECTORS_IN_FLIGHT);
-        if least.is_some_and(|least| self.fair.leads(index, least, ahead)) {
+        if least.is_some_and(|least| self.fair.is_ahead(index, least, ahead)) {
             return None;
         }
         let part = (DEPTH / 2 / self.slices.len()).max(1);
