@@ -10,9 +10,9 @@ use crate::interrupts::softfile::Identity;
 /// Each forwarding costs the file's hart an exit, and each kick an exit of the kicked hart.
 pub const PATIENCE: u8 = if cfg!(test) { 2 } else { 8 };
 
-/// Reason why a hart serves its forwarders.
+/// Reason of a hart to serve its forwarders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+enum ServeReason {
     /// A message may have arrived, or a synchronisation ended.
     Event,
     /// A file is wanted, or has forwarded for a long time: harts that can still send are kicked.
@@ -22,12 +22,12 @@ enum Why {
 /// Opens this hart's new forwarders, forwards the messages in them, and frees forwarders to which no hart can send any more.
 /// To be called on a hart that was kicked.
 pub fn serve(port: &impl Port) {
-    serve_all(port, Why::Event);
+    serve_all(port, ServeReason::Event);
 }
 
 /// Serves the forwarders where a file is wanted.
 pub(super) fn serve_for_a_file(port: &impl Port) {
-    serve_all(port, Why::Impatience);
+    serve_all(port, ServeReason::Impatience);
 }
 
 /// Polls this hart's files. To be called periodically: no forwarder of this hart lives for longer than two such calls and the
@@ -36,7 +36,7 @@ pub(super) fn serve_for_a_file(port: &impl Port) {
 /// `hgeip` should show everything at once. QEMU however changes it without a lock, from the hart that writes to a file
 /// and from the one that owns it, and a bit can get lost there until the next message to the same file.
 pub fn poll_files(port: &impl Port) {
-    serve_all(port, Why::Impatience);
+    serve_all(port, ServeReason::Impatience);
     let Some(files) = port.files(port.here()) else {
         return;
     };
@@ -49,12 +49,12 @@ pub fn poll_files(port: &impl Port) {
     }
 }
 
-fn serve_all(port: &impl Port, why: Why) {
+fn serve_all(port: &impl Port, reason: ServeReason) {
     let Some(files) = port.files(port.here()) else {
         return;
     };
     for file in GuestFile::in_bits(files.forwarders()) {
-        serve_one(port, files, file, why);
+        serve_one(port, files, file, reason);
     }
     if files.forwards() && files.begin_synchronisation() && !port.synchronise() {
         files.end_synchronisation();
@@ -81,16 +81,16 @@ pub fn handle_guest_file_interrupts(port: &impl Port, pending: u64) {
                 port.watch(file, false);
                 port.wake(vcpu, Sign::Interrupt);
             }
-            Owner::Forwarder(_) => serve_one(port, files, file, Why::Event),
+            Owner::Forwarder(_) => serve_one(port, files, file, ServeReason::Event),
             Owner::Free => port.watch(file, false),
         }
     }
 }
 
-fn serve_one(port: &impl Port, files: &HartFiles, file: GuestFile, why: Why) {
+fn serve_one(port: &impl Port, files: &HartFiles, file: GuestFile, reason: ServeReason) {
     if let Some(forwarder) = files.forwarder(file) {
         port.begin_forwarding();
-        let (pending, quiet) = take(port, files, file, forwarder, why);
+        let (pending, quiet) = take(port, files, file, forwarder, reason);
         send_on(port, forwarder.vcpu, forwarder.life, pending);
         if quiet {
             end(port, files, file);
@@ -105,7 +105,7 @@ fn take(
     files: &HartFiles,
     file: GuestFile,
     mut forwarder: Forwarder,
-    why: Why,
+    reason: ServeReason,
 ) -> (u64, bool) {
     // The harts that can still send are determined before the file is read for the last time.
     let users = port.users_of_older(forwarder.vcpu, forwarder.generation);
@@ -123,7 +123,7 @@ fn take(
     if pending != 0 {
         forwarder.forwards = forwarder.forwards.saturating_add(1).min(PATIENCE);
     }
-    let enough = why == Why::Impatience || forwarder.forwards >= PATIENCE;
+    let enough = reason == ServeReason::Impatience || forwarder.forwards >= PATIENCE;
     if enough && !forwarder.notified {
         // A hart that leaves its guest uses the newest translations when it enters again.
         forwarder.notified = true;

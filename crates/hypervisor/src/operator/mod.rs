@@ -38,7 +38,7 @@ pub fn serve(system: &Hypervisor) {
             }
             Event::Command(Command::Stats) => {
                 // What was typed behind it is served behind the report.
-                return monitor::ask(system, harts::current());
+                return monitor::request_report(system, harts::current());
             }
             Event::Command(command) => {
                 heap::permit(|| obey(system, command));

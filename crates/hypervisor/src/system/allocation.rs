@@ -34,7 +34,7 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
             .accounts
             .of(vm.id)
             .count(Event::AllocationNotified);
-        if let Some(hart) = vcpu.ask(request::NOTIFICATION) {
+        if let Some(hart) = vcpu.post_request(request::NOTIFICATION) {
             system.hart(hart).kick();
         }
         system::wake(system, vcpu.id);

@@ -236,7 +236,7 @@ pub fn notify(system: &Hypervisor, vcpu: &Vcpu) {
 
 /// Makes the vCPU see its interrupts now, if it runs.
 pub fn kick_where_it_runs(system: &Hypervisor, vcpu: &Vcpu) {
-    if let Some(hart) = vcpu.ask(request::INTERRUPT) {
+    if let Some(hart) = vcpu.post_request(request::INTERRUPT) {
         system.hart(hart).kick();
     }
 }

@@ -31,18 +31,18 @@ use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
 
 /// Parts of the system that a VM's life cycle changes.
-struct Reach<'a> {
+struct LifeCyclePort<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
 }
 
-impl Reach<'_> {
+impl LifeCyclePort<'_> {
     fn vcpu(&self, vcpu: usize) -> Option<&Vcpu> {
         self.system.vcpus_of(self.vm.id).get(vcpu)
     }
 }
 
-impl Port for Reach<'_> {
+impl Port for LifeCyclePort<'_> {
     fn start(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
             let now = now();
@@ -104,19 +104,19 @@ impl Port for Reach<'_> {
     }
 }
 
-/// Passes a VM's life cycle to `question`, under its lock.
-fn ask<T>(
+/// Passes a VM's life cycle to `change`, under its lock.
+fn with_life_cycle<T>(
     system: &Hypervisor,
     vm: &Vm,
-    question: impl FnOnce(&mut LifeCycle, &mut Reach<'_>) -> T,
+    change: impl FnOnce(&mut LifeCycle, &mut LifeCyclePort<'_>) -> T,
 ) -> T {
     let mut life = vm.life_cycle.lock();
-    question(&mut life, &mut Reach { system, vm })
+    change(&mut life, &mut LifeCyclePort { system, vm })
 }
 
 /// Starts the VMs that start with the system. A VM that ends before the next is started does not power the board off.
 pub fn start_automatic(system: &Hypervisor) {
-    let started = changing_lives(system, || {
+    let started = with_idle_check(system, || {
         let chosen = system.vms.iter().filter(|vm| vm.settings.autostart);
         chosen.filter(|vm| start(system, vm).is_ok()).count()
     });
@@ -130,7 +130,7 @@ pub fn start_automatic(system: &Hypervisor) {
 /// # Errors
 /// [`Refusal::Runs`] if it runs.
 pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    ask(system, vm, |life, reach| life.start(reach))
+    with_life_cycle(system, vm, |life, port| life.start(port))
 }
 
 /// Ends the run of a VM, from any hart. Its vCPUs stop; the rest follows when the last one has stopped.
@@ -138,7 +138,7 @@ pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::DoesNotRun`] if it does not run.
 pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Originator) -> Result<(), Refusal> {
-    see_to(system, vm, |life, reach| life.end(ending, who, reach))
+    conclude_with(system, vm, |life, port| life.end(ending, who, port))
 }
 
 /// Restarts a VM for the operator, or starts it for the first time.
@@ -146,9 +146,9 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Originator) -> Res
 /// # Errors
 /// Never fails.
 pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    see_to(system, vm, |life, reach| {
-        life.end(Ending::Restart, Originator::Operator, reach)
-            .or_else(|_| life.start(reach).map(|()| Outcome::Continues))
+    conclude_with(system, vm, |life, port| {
+        life.end(Ending::Restart, Originator::Operator, port)
+            .or_else(|_| life.start(port).map(|()| Outcome::Continues))
     })
 }
 
@@ -157,7 +157,7 @@ pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::DoesNotRun`].
 pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    ask(system, vm, |life, reach| life.pause(reach))
+    with_life_cycle(system, vm, |life, port| life.pause(port))
 }
 
 /// Resumes a paused VM.
@@ -165,7 +165,7 @@ pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::Active`].
 pub fn resume(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    ask(system, vm, |life, reach| life.resume(reach))
+    with_life_cycle(system, vm, |life, port| life.resume(port))
 }
 
 /// Starts the vCPU `vcpu` for its guest.
@@ -179,22 +179,22 @@ pub fn start_vcpu(
     address: u64,
     opaque: u64,
 ) -> Result<(), StartError> {
-    ask(system, vm, |life, reach| {
-        life.start_vcpu(vcpu, address, opaque, reach)
+    with_life_cycle(system, vm, |life, port| {
+        life.start_vcpu(vcpu, address, opaque, port)
     })
 }
 
 /// Stops a running vCPU for its guest: it has to leave its hart.
 pub fn stop_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) {
-    ask(system, vm, |life, reach| {
-        life.stop_vcpu(usize::from(vcpu.index), reach);
+    with_life_cycle(system, vm, |life, port| {
+        life.stop_vcpu(usize::from(vcpu.index), port);
     });
 }
 
 /// Suspends a running vCPU for its guest: it has to leave its hart.
 pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u64, u64)>) {
-    ask(system, vm, |life, reach| {
-        life.suspend_vcpu(usize::from(vcpu.index), resume, reach);
+    with_life_cycle(system, vm, |life, port| {
+        life.suspend_vcpu(usize::from(vcpu.index), resume, port);
     });
 }
 
@@ -213,30 +213,30 @@ pub fn is_suspended(vm: &Vm, vcpu: &Vcpu) -> bool {
 
 /// Decides how `vcpu`, which has just been given a hart, begins there.
 pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
-    ask(system, vm, |life, reach| {
-        life.dispatched(usize::from(vcpu.index), reach)
+    with_life_cycle(system, vm, |life, port| {
+        life.dispatched(usize::from(vcpu.index), port)
     })
 }
 
 /// Ends the loading of a VM by its first vCPU, on this hart. Returns false if the run's end was requested meanwhile.
 #[must_use]
 pub fn loaded(system: &Hypervisor, vm: &Vm, start: Start) -> bool {
-    ask(system, vm, |life, reach| {
-        life.loaded(start.entry.raw(), start.tree.raw(), reach)
+    with_life_cycle(system, vm, |life, port| {
+        life.loaded(start.entry.raw(), start.tree.raw(), port)
     })
 }
 
 /// Ends the run of a VM whose first vCPU, on this hart, cannot load it.
 pub fn load_failed(system: &Hypervisor, vm: &Vm) {
-    ask(system, vm, |life, reach| life.load_failed(reach));
+    with_life_cycle(system, vm, |life, port| life.load_failed(port));
 }
 
 /// Notes that a vCPU of `vm` has left its hart for good. If it was the last one of a run that ends, the end follows.
 #[cold]
 #[inline(never)]
 pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
-    let _ = see_to(system, vm, |life, reach| {
-        Ok::<_, Infallible>(life.left(reach))
+    let _ = conclude_with(system, vm, |life, port| {
+        Ok::<_, Infallible>(life.left(port))
     });
 }
 
@@ -246,7 +246,7 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Makes `change`. If several harts change VMs' life cycles at the same time, the last one checks whether the board is idle: before that,
 /// the line of a stopped VM may still be unprinted, and a VM that starts with the system may not have been started.
-fn changing_lives<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
+fn with_idle_check<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
     CHANGING.fetch_add(1, Ordering::SeqCst);
     let result = change();
     if CHANGING.fetch_sub(1, Ordering::SeqCst) == 1 && STOPPED.swap(false, Ordering::SeqCst) {
@@ -255,38 +255,38 @@ fn changing_lives<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Passes a VM's life cycle to `question`, and carries out the outcome.
-fn see_to<E>(
+/// Passes a VM's life cycle to `change`, and carries out the outcome.
+fn conclude_with<E>(
     system: &Hypervisor,
     vm: &Vm,
-    question: impl FnOnce(&mut LifeCycle, &mut Reach<'_>) -> Result<Outcome, E>,
+    change: impl FnOnce(&mut LifeCycle, &mut LifeCyclePort<'_>) -> Result<Outcome, E>,
 ) -> Result<(), E> {
-    changing_lives(system, || {
-        ask(system, vm, question).map(|outcome| conclude(system, vm, outcome))
+    with_idle_check(system, || {
+        with_life_cycle(system, vm, change).map(|outcome| conclude(system, vm, outcome))
     })
 }
 
 /// Prints that a VM restarts, and when.
-fn say_start(name: VmName, anew: &RestartPlan) {
-    let failed = match anew.failed {
+fn print_restart(name: VmName, plan: &RestartPlan) {
+    let failed = match plan.failed {
         Some(reason) => format!("failed ({reason}), "),
         None => String::new(),
     };
-    let slowed = match anew.wait.0 {
+    let slowed = match plan.wait.0 {
         0 => String::new(),
         wait => format!(
             " in {wait} ms, after {} short runs in a row",
-            anew.short_runs
+            plan.short_runs
         ),
     };
-    say!("{name}: {failed}starts anew{slowed}");
+    say!("{name}: {failed}starts plan{slowed}");
 }
 
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
     let name = vm.settings.name;
     match outcome {
         Outcome::Continues => {}
-        Outcome::Restarts(anew) => say_start(name, &anew),
+        Outcome::Restarts(plan) => print_restart(name, &plan),
         Outcome::Stopped(reason) => {
             pages::end(system, vm);
             console::end_guest_line(vm.number());

@@ -19,7 +19,7 @@ use crate::vm::Vm;
 
 /// Requests a report: harts leave their guests, idle harts are woken, and the last one to publish its CPU time prints. Only then is
 /// the UART served again, so that answers come in the order of the commands. `own` has served the UART, and publishes next.
-pub fn ask(system: &Hypervisor, own: &Hart) {
+pub fn request_report(system: &Hypervisor, own: &Hart) {
     let harts: HartSet = system.harts.iter().map(|hart| hart.index).collect();
     system.report.add(harts);
     for hart in system.harts.iter().filter(|hart| hart.index != own.index) {

@@ -9,7 +9,7 @@ use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 
 /// Context of a VM's pages, with its devices locked.
-struct Around<'a> {
+struct ReclaimPort<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
     trapped: &'a TrappedDevices,
@@ -17,16 +17,16 @@ struct Around<'a> {
 
 /// Continues the reclaim of the guest's pages, for a bounded time, in the time of one of its vCPUs.
 pub fn step(system: &Hypervisor, vm: &Vm, trapped: &TrappedDevices) -> Step {
-    let around = Around {
+    let port = ReclaimPort {
         system,
         vm,
         trapped,
     };
     vm.begin_unmapping();
-    vm.reclaim.lock().step(&around)
+    vm.reclaim.lock().step(&port)
 }
 
-impl Port for Around<'_> {
+impl Port for ReclaimPort<'_> {
     fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
         self.vm.memory.pages().frame(page)
     }

@@ -262,7 +262,7 @@ impl Vcpu {
     ///
     /// The store and the load are sequentially consistent, and there is a fence between those of [`Vcpu::enter_guest`]: either
     /// the hart sees the request before it enters, or the requester sees it in the guest.
-    pub fn ask(&self, what: u32) -> Option<HartId> {
+    pub fn post_request(&self, what: u32) -> Option<HartId> {
         self.requests.fetch_or(what, Ordering::SeqCst);
         self.guest_hart()
     }

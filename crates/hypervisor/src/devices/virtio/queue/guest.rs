@@ -26,7 +26,7 @@ pub struct GuestQueue {
     next_available: u16,
     next_used: u16,
     /// Index of the used ring that the guest has seen.
-    shown: u16,
+    published: u16,
 }
 
 impl GuestQueue {
@@ -47,7 +47,7 @@ impl GuestQueue {
             event_indices,
             next_available: 0,
             next_used: 0,
-            shown: 0,
+            published: 0,
         })
     }
 
@@ -79,7 +79,7 @@ impl GuestQueue {
     ///
     /// # Errors
     /// [`QueueError`].
-    pub fn ask(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
+    pub fn request_notification(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
         if self.event_indices {
             let behind_entries = 4 + 8 * u64::from(self.size);
             self.rings
@@ -134,11 +134,11 @@ impl GuestQueue {
         Ok(())
     }
 
-    /// Returns a chain, into which so many bytes were written. The guest does not see it before [`Self::show`].
+    /// Returns a chain, into which so many bytes were written. The guest does not see it before [`Self::publish_used`].
     ///
     /// # Errors
     /// [`QueueError`].
-    pub fn give_back(
+    pub fn put_used(
         &mut self,
         head: u16,
         written: u32,
@@ -155,8 +155,8 @@ impl GuestQueue {
     ///
     /// # Errors
     /// [`QueueError`].
-    pub fn show(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
-        let before = core::mem::replace(&mut self.shown, self.next_used);
+    pub fn publish_used(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
+        let before = core::mem::replace(&mut self.published, self.next_used);
         if before == self.next_used {
             return Ok(false);
         }

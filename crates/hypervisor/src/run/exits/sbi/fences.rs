@@ -40,7 +40,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         }
         None => {
             for vcpu in all {
-                if let Some(hart) = vcpu.ask(request::FENCE_INSTRUCTIONS) {
+                if let Some(hart) = vcpu.post_request(request::FENCE_INSTRUCTIONS) {
                     exit.system.hart(hart).kick();
                 }
             }
@@ -73,7 +73,7 @@ fn ask_for_fences(exit: &Exit<'_>, operands: Operands, named: u64) {
         };
         vcpu.fences.push(operands);
         // Only the named vCPUs must have fenced when the call returns.
-        if let Some(hart) = vcpu.ask(request::FENCE_VIRTUAL)
+        if let Some(hart) = vcpu.post_request(request::FENCE_VIRTUAL)
             && is_named
         {
             system.hart(hart).kick();

@@ -68,7 +68,7 @@ impl Balloon {
                 continue;
             }
             if let Some(head) = self.report.take() {
-                queue.give_back(head, 0, memory)?;
+                queue.put_used(head, 0, memory)?;
             }
             if begun == REPORTS_IN_ONE_GO {
                 worked.more = true;
@@ -76,7 +76,7 @@ impl Balloon {
             }
             begun += 1;
             let Some(head) = queue.next(memory)? else {
-                if queue.ask(memory)? {
+                if queue.request_notification(memory)? {
                     continue;
                 }
                 break;
@@ -88,7 +88,7 @@ impl Balloon {
             queue.take();
             self.report = Some(head);
         }
-        worked.interrupt = queue.show(memory)?;
+        worked.interrupt = queue.publish_used(memory)?;
         Ok(worked)
     }
 }
@@ -109,13 +109,13 @@ fn return_unread(
     let mut more = true;
     for _ in 0..MAX_DESCRIPTORS_PER_NOTIFICATION {
         let Some(head) = queue.next(memory)? else {
-            more = queue.ask(memory)?;
+            more = queue.request_notification(memory)?;
             break;
         };
         queue.take();
-        queue.give_back(head, 0, memory)?;
+        queue.put_used(head, 0, memory)?;
     }
-    let interrupt = queue.show(memory)?;
+    let interrupt = queue.publish_used(memory)?;
     Ok(Progress {
         interrupt,
         more,
@@ -194,8 +194,8 @@ impl VirtioDevice for Balloon {
         if !progress.more
             && let Some(head) = self.report.take()
         {
-            queue.give_back(head, 0, context.memory())?;
-            progress.interrupt = queue.show(context.memory())?;
+            queue.put_used(head, 0, context.memory())?;
+            progress.interrupt = queue.publish_used(context.memory())?;
         }
         Ok(progress)
     }

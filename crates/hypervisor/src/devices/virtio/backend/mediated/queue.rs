@@ -224,7 +224,7 @@ impl Queue {
             self.pass_until(index, &mut left, &mut passed, memory)?;
             self.backlog = self.next_available != index;
             // While chains are left over, the guest need not notify of more.
-            if self.backlog || !self.ask(memory)? {
+            if self.backlog || !self.request_notification(memory)? {
                 break;
             }
             // The guest notifies of chains from here on, and chains that it made available before it saw that are found now
@@ -243,7 +243,7 @@ impl Queue {
     /// that a guest that asks for as much as it gets does not wait for the next poll; but not for fewer than complete until then, or one
     /// small poll would make all later ones small. Returns true if the guest may have made chains available without notifying.
     #[inline]
-    fn ask(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
+    fn request_notification(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
         let asked = match self.watched {
             None => self.next_available,
             Some(_) => self.next_available.wrapping_add(self.behind()),

@@ -93,7 +93,7 @@ impl Port {
         count(context, Event::FrameSent, sent.frames);
         Ok(Progress {
             more: more?,
-            interrupt: queue.show(context.memory())?,
+            interrupt: queue.publish_used(context.memory())?,
             ..Progress::default()
         })
     }
@@ -109,7 +109,7 @@ impl Port {
         let mut copies = COPIES;
         loop {
             let Some(head) = queue.next(memory)? else {
-                if queue.ask(memory)? {
+                if queue.request_notification(memory)? {
                     continue;
                 }
                 return Ok(false);
@@ -131,7 +131,7 @@ impl Port {
                 0 => sent.frames.dropped += 1,
                 _ => sent.frames.passed += 1,
             }
-            queue.give_back(head, 0, memory)?;
+            queue.put_used(head, 0, memory)?;
             queue.take();
         }
     }
@@ -190,7 +190,7 @@ impl Port {
         let mut frames = Frames { passed: 0, dropped };
         let mut done = false;
         for _ in 0..waiting {
-            let Some(head) = next_or_ask(queue, memory)? else {
+            let Some(head) = next_or_request_notification(queue, memory)? else {
                 break;
             };
             let first = self.switch.first(self.member, done);
@@ -203,7 +203,7 @@ impl Port {
             done = true;
             let bytes = parcel.bytes_with_header();
             if self.fill(parcel.begin(slot), bytes, memory.host) {
-                queue.give_back(head, bytes as u32, memory)?;
+                queue.put_used(head, bytes as u32, memory)?;
                 queue.take();
                 frames.passed += 1;
             } else {
@@ -216,7 +216,7 @@ impl Port {
             let _ = self.switch.first(self.member, done);
         }
         count(context, Event::FrameReceived, frames);
-        queue.show(memory)
+        queue.publish_used(memory)
     }
 
     /// Copies so many bytes into the present pieces. Returns false, and copies nothing, if they lack room.
@@ -236,9 +236,12 @@ impl Port {
 }
 
 /// Head of the next chain. If there is none, the guest is asked to notify of it.
-fn next_or_ask(queue: &mut GuestQueue, memory: Memory<'_>) -> Result<Option<u16>, QueueError> {
+fn next_or_request_notification(
+    queue: &mut GuestQueue,
+    memory: Memory<'_>,
+) -> Result<Option<u16>, QueueError> {
     let next = queue.next(memory)?;
-    if next.is_some() || !queue.ask(memory)? {
+    if next.is_some() || !queue.request_notification(memory)? {
         return Ok(next);
     }
     queue.next(memory)

@@ -201,7 +201,7 @@ impl Slice {
                     Step::Over(status, written) => {
                         memory.host.set_byte(request.status, status);
                         queue.take();
-                        queue.give_back(head, written.saturating_add(1), memory)?;
+                        queue.put_used(head, written.saturating_add(1), memory)?;
                     }
                     Step::Disk(operation) => {
                         if !self.accept(head, request.status, operation, context) {
@@ -220,7 +220,7 @@ impl Slice {
             }
             self.backlog = false;
             self.unasked = self.can_wait && self.in_flight + 1 >= BATCH;
-            if self.unasked || !queue.ask(memory)? {
+            if self.unasked || !queue.request_notification(memory)? {
                 return Ok(false);
             }
         }
@@ -259,7 +259,7 @@ impl Slice {
             if let Some(pending) = self.note_ended(ended) {
                 memory.host.set_byte(pending.status, pending.outcome);
                 let written = pending.written.saturating_add(1);
-                queue.give_back(pending.head, written, memory)?;
+                queue.put_used(pending.head, written, memory)?;
             }
         }
         Ok(())
@@ -322,7 +322,7 @@ impl VirtioDevice for Slice {
         };
         let more = self.pull_and_begin(queue, context)?;
         Ok(Progress {
-            interrupt: queue.show(context.memory())?,
+            interrupt: queue.publish_used(context.memory())?,
             more,
             ..Progress::default()
         })
@@ -346,7 +346,7 @@ impl VirtioDevice for Slice {
             self.pull_and_begin(queue, context)?;
         }
         Ok(Progress {
-            interrupt: queue.show(context.memory())?,
+            interrupt: queue.publish_used(context.memory())?,
             ..Progress::default()
         })
     }
@@ -372,7 +372,7 @@ impl VirtioDevice for Slice {
             (self.backlog, self.can_wait, self.unasked) = (false, false, false);
         }
         Ok(Progress {
-            interrupt: queue.show(context.memory())?,
+            interrupt: queue.publish_used(context.memory())?,
             more,
             ..Progress::default()
         })
