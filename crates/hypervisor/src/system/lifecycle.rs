@@ -279,7 +279,7 @@ fn print_restart(name: VmName, plan: &RestartPlan) {
             plan.short_runs
         ),
     };
-    say!("{name}: {failed}starts plan{slowed}");
+    say!("{name}: {failed}starts anew{slowed}");
 }
 
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {

@@ -36,7 +36,7 @@ pub enum LoadError {
     Kernel(ImageError),
     #[error("its memory is too small: {0}")]
     Layout(LayoutError),
-    #[error("its device tree cannot be emulated: {0}")]
+    #[error("its device tree cannot be made: {0}")]
     Tree(GuestTreeError),
     #[error("a part of it does not lie in its memory")]
     Outside,
