@@ -82,7 +82,7 @@ struct OnFirstTouch {
 }
 
 impl Pages for OnFirstTouch {
-    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let mut guard = self.state.lock();
         let (frames, pages) = &mut *guard;
         let number = from.raw() / PAGE_SIZE;
