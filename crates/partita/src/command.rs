@@ -9,6 +9,7 @@ mod compare;
 mod diff;
 mod explain;
 mod failure;
+mod footprint;
 mod images;
 mod input;
 mod laboratory;
@@ -74,6 +75,8 @@ enum Command {
         /// The measure's name
         name: Option<String>,
     },
+    /// Shows where the code of the hypervisor, or of another program, goes by crate and module
+    Footprint(footprint::FootprintArguments),
     /// Writes what a board boots to run a system: the hypervisor, the system image, and what U-Boot and EFI look for
     Board {
         #[command(flatten)]
@@ -155,6 +158,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
+        Command::Footprint(arguments) => footprint::execute(&arguments),
         Command::Board {
             system,
             output,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod code_size;
 mod command;
 mod reference;
 

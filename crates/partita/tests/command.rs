@@ -89,6 +89,40 @@ fn check_reads_kernels_disks_and_standard_input() {
 }
 
 #[test]
+fn footprint_adds_up_by_crate_and_module() {
+    let folder = folder();
+    let program = env!("CARGO_BIN_EXE_partita");
+    let arguments = [
+        "footprint",
+        program,
+        "--functions",
+        "3",
+        "--json",
+        "size.json",
+    ];
+    let (code, out, err) = partita(folder.path(), &arguments);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let json = fs::read_to_string(folder.path().join("size.json")).unwrap();
+    let size: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let sum = |rows: &serde_json::Value| -> u64 {
+        let rows = rows.as_array().unwrap();
+        rows.iter().map(|row| row["bytes"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(sum(&size["crates"]), size["text"].as_u64().unwrap());
+    for owner in size["crates"].as_array().unwrap() {
+        assert_eq!(sum(&owner["modules"]), owner["bytes"].as_u64().unwrap());
+    }
+    for word in ["machine::", "partita::command", "core::"] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    let (code, _, err) = partita(folder.path(), &["footprint", "system.toml"]);
+    assert!(
+        code == Some(2) && err.contains("system.toml: not a 64-bit"),
+        "{err}"
+    );
+}
+
+#[test]
 fn shells_and_man_learn_the_command() {
     let folder = folder();
     for (shell, word) in [
