@@ -17,6 +17,7 @@ mod lock;
 pub mod memory;
 mod operator;
 mod run;
+mod sort;
 mod system;
 mod vm;
 

@@ -13,6 +13,7 @@ use scheduler::{HartId, HartSet};
 use crate::memory::address::PAGE_SIZE;
 use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
+use crate::sort::sort_by_key;
 
 /// A range of physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,7 +283,7 @@ impl Board {
         let mut virtio: Vec<_> = compatible(tree, "virtio,mmio")
             .filter_map(|node| device(&node))
             .collect();
-        virtio.sort_unstable_by_key(|device| device.base);
+        sort_by_key(&mut virtio, |device| device.base);
 
         let memory = tree
             .all_nodes()

@@ -24,6 +24,7 @@
 use alloc::vec::Vec;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::sort::sort_by_key;
 
 /// Pages that one step visits.
 pub const MAX_PAGES_A_STEP: u64 = 64;
@@ -145,7 +146,7 @@ impl Reclaim {
         });
         self.pages.clear();
         self.pages.extend(there);
-        self.pages.sort_unstable();
+        sort_by_key(&mut self.pages, |page| *page);
         let pages = &mut self.pages;
         if pages.is_empty() {
             return;

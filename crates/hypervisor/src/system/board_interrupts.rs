@@ -11,6 +11,7 @@ use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::{Disk, DiskNumber};
 use crate::devices::virtio::backend::switch::{Switch, SwitchNumber};
 use crate::memory::address::GuestPhysical;
+use crate::sort::sort_by_key;
 use crate::vm::Vm;
 
 /// Device or VM behind an interrupt of the board that goes to the hypervisor.
@@ -102,10 +103,10 @@ pub fn by_client(vms: &[Vm]) -> Vec<(VmId, DeviceNumber)> {
             .iter()
             .map(|emulated| (vm.id, emulated))
     });
-    let mut all: Vec<_> = emulated.collect();
-    all.sort_by_key(|(_, emulated)| emulated.client);
+    let mut all: Vec<_> = emulated.enumerate().collect();
+    sort_by_key(&mut all, |(place, (_, emulated))| (emulated.client, *place));
     all.into_iter()
-        .map(|(vm, emulated)| (vm, emulated.device))
+        .map(|(_, (vm, emulated))| (vm, emulated.device))
         .collect()
 }
 

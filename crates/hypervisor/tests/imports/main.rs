@@ -10,7 +10,8 @@ use std::path::Path;
 use tidy::imports::{Edge, Name, Tree};
 
 /// The folders of `src`, from the lowest. Each may import from those before it.
-const LAYERS: [&str; 13] = [
+const LAYERS: [&str; 14] = [
+    "sort",
     "heap",
     "lock",
     "hart",

@@ -93,11 +93,11 @@ impl<'a> Field<'a> {
             if slots.contains(&slot) {
                 return Err(self.refuse(number, Problem::Taken));
             }
+            let place = slots.partition_point(|other| *other < slot);
             slots
-                .try_push(slot)
+                .try_insert(place, slot)
                 .map_err(|_| self.error(Problem::TooMany))?;
         }
-        slots.sort_unstable();
         Ok(slots)
     }
 

@@ -21,17 +21,19 @@
 
 pub mod free;
 pub mod pool;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use scheduler::VmId;
 
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::free::FreeRegions;
+use crate::memory::frames::sorted::SortedMap;
 use crate::memory::owned::OwnedRegion;
+use crate::sort::sort_by_key;
 
 /// The sizes in which translations map memory (privileged architecture, "Sv39": pages, megapages, gigapages).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,11 +84,11 @@ pub const SHEET: u64 = SHEET_PAGES as u64 * PAGE_SIZE;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Holding {
     /// Large pieces, by their first address: their sizes in bytes.
-    pieces: BTreeMap<u64, u64>,
+    pieces: SortedMap<u64, u64>,
     /// Sheets, by their first address: which of their pages are in use, a bit each; never none.
-    sheets: BTreeMap<u64, u64>,
+    sheets: SortedMap<u64, u64>,
     /// The sheets that have pages left.
-    open: BTreeSet<u64>,
+    open: SortedMap<u64, ()>,
 }
 
 impl Holding {
@@ -99,7 +101,7 @@ impl Holding {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frames {
     free: FreeRegions,
-    owned: BTreeMap<FrameOwner, Holding>,
+    owned: SortedMap<FrameOwner, Holding>,
 }
 
 impl Frames {
@@ -115,7 +117,7 @@ impl Frames {
     ) -> Self {
         Self {
             free: FreeRegions::new(memory, reserved),
-            owned: BTreeMap::new(),
+            owned: SortedMap::default(),
         }
     }
 
@@ -140,9 +142,16 @@ impl Frames {
             return self.give_pages(owner, size, alignment.max(PAGE_SIZE));
         }
         let piece = self.free.allocate(size, alignment)?;
-        let holding = self.owned.entry(owner).or_default();
-        holding.pieces.insert(piece.base().raw(), size);
+        self.holding(owner)?.pieces.insert(piece.base().raw(), size);
         Some(piece)
+    }
+
+    /// Frames of `owner`, which has none at first.
+    fn holding(&mut self, owner: FrameOwner) -> Option<&mut Holding> {
+        if self.owned.get(owner).is_none() {
+            self.owned.insert(owner, Holding::default());
+        }
+        self.owned.get_mut(owner)
     }
 
     /// Takes back what [`Frames::give`] gave to `owner`: a large piece as it was given, of smaller ones any pages.
@@ -151,43 +160,44 @@ impl Frames {
     /// The memory is not the owner's, or not as it was given. Nothing changes then.
     pub fn take_back(&mut self, owner: FrameOwner, piece: HostRegion) -> Result<(), NotGiven> {
         let result = self.take(owner, piece);
-        if self.owned.get(&owner).is_some_and(Holding::is_empty) {
-            self.owned.remove(&owner);
+        if self.owned.get(owner).is_some_and(Holding::is_empty) {
+            self.owned.remove(owner);
         }
         result
     }
 
     fn take(&mut self, owner: FrameOwner, piece: HostRegion) -> Result<(), NotGiven> {
-        let holding = self.owned.get_mut(&owner).ok_or(NotGiven(piece))?;
+        let holding = self.owned.get_mut(owner).ok_or(NotGiven(piece))?;
         let base = piece.base().raw();
-        if holding.pieces.get(&base) == Some(&piece.size()) {
-            holding.pieces.remove(&base);
+        if holding.pieces.get(base) == Some(&piece.size()) {
+            holding.pieces.remove(base);
             return self.set_free(piece);
         }
         let sheet = base & !(SHEET - 1);
         let pages = pages_of(piece, sheet).ok_or(NotGiven(piece))?;
-        let used = holding.sheets.get_mut(&sheet).ok_or(NotGiven(piece))?;
+        let used = holding.sheets.get_mut(sheet).ok_or(NotGiven(piece))?;
         if *used & pages != pages {
             return Err(NotGiven(piece));
         }
         *used &= !pages;
         if *used != 0 {
-            holding.open.insert(sheet);
+            holding.open.insert(sheet, ());
             return Ok(());
         }
-        holding.sheets.remove(&sheet);
-        holding.open.remove(&sheet);
+        holding.sheets.remove(sheet);
+        holding.open.remove(sheet);
         let whole = HostRegion::new(HostPhysical::new(sheet), SHEET).ok_or(NotGiven(piece))?;
         self.set_free(whole)
     }
 
     /// Takes back all that `owner` has.
     pub fn take_back_all(&mut self, owner: FrameOwner) {
-        let Some(holding) = self.owned.remove(&owner) else {
+        let Some(holding) = self.owned.remove(owner) else {
             return;
         };
-        let sheets = holding.sheets.into_keys().map(|base| (base, SHEET));
-        for (base, size) in holding.pieces.into_iter().chain(sheets) {
+        let pieces = holding.pieces.iter().map(|(base, size)| (base, *size));
+        let sheets = holding.sheets.iter().map(|(base, _)| (base, SHEET));
+        for (base, size) in pieces.chain(sheets) {
             if let Some(region) = HostRegion::new(HostPhysical::new(base), size) {
                 // Given pieces are not free.
                 let _ = self.free.release(region);
@@ -202,25 +212,26 @@ impl Frames {
         let sheet = at & !(SHEET - 1);
         let page = 1 << ((at - sheet) / PAGE_SIZE);
         let has = |holding: &Holding| {
-            let below = holding.pieces.range(..=at).next_back();
+            let below = holding.pieces.last_up_to(at);
             below.is_some_and(|(base, size)| at - base < *size)
                 || holding
                     .sheets
-                    .get(&sheet)
+                    .get(sheet)
                     .is_some_and(|used| used & page != 0)
         };
         let found = self.owned.iter().find(|(_, holding)| has(holding));
-        found.map(|(owner, _)| *owner)
+        found.map(|(owner, _)| owner)
     }
 
     /// Bytes that `owner` uses.
     #[must_use]
     pub fn bytes_of(&self, owner: FrameOwner) -> u64 {
-        self.owned.get(&owner).map_or(0, |holding| {
-            let pages: u64 = (holding.sheets.values())
-                .map(|used| u64::from(used.count_ones()))
+        self.owned.get(owner).map_or(0, |holding| {
+            let pages: u64 = (holding.sheets.iter())
+                .map(|(_, used)| u64::from(used.count_ones()))
                 .sum();
-            holding.pieces.values().sum::<u64>() + pages * PAGE_SIZE
+            let pieces: u64 = holding.pieces.iter().map(|(_, size)| size).sum();
+            pieces + pages * PAGE_SIZE
         })
     }
 
@@ -238,7 +249,7 @@ impl Frames {
             HostRegion::between(base, region.end().align_down(SHEET))
         });
         let mut whole: Vec<HostRegion> = whole.filter(|region| !region.is_empty()).collect();
-        whole.sort_by_key(|region| region.size());
+        sort_by_key(&mut whole, |region| (region.size(), region.base()));
         whole
     }
 
@@ -252,24 +263,24 @@ impl Frames {
     fn give_pages(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<HostRegion> {
         let count = (size / PAGE_SIZE) as u32;
         let step = alignment / PAGE_SIZE;
-        let found = self.owned.get(&owner).and_then(|holding| {
+        let found = self.owned.get(owner).and_then(|holding| {
             let mut open = holding.open.iter();
-            open.find_map(|base| {
+            open.find_map(|(base, ())| {
                 let used = *holding.sheets.get(base)?;
-                Some((*base, first_run(used, count, step)?))
+                Some((base, first_run(used, count, step)?))
             })
         });
         let (base, first) = match found {
             Some(found) => found,
             None => (self.free.allocate(SHEET, SHEET)?.base().raw(), 0),
         };
-        let holding = self.owned.entry(owner).or_default();
-        let used = holding.sheets.entry(base).or_insert(0);
-        *used |= run(count) << first;
-        if *used == u64::MAX {
-            holding.open.remove(&base);
+        let holding = self.holding(owner)?;
+        let used = holding.sheets.get(base).copied().unwrap_or(0) | run(count) << first;
+        holding.sheets.insert(base, used);
+        if used == u64::MAX {
+            holding.open.remove(base);
         } else {
-            holding.open.insert(base);
+            holding.open.insert(base, ());
         }
         HostRegion::new(HostPhysical::new(base + u64::from(first) * PAGE_SIZE), size)
     }

@@ -23,6 +23,7 @@ use crate::memory::frames::pool::NoPages;
 use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use crate::memory::owned::OwnedRegion;
 use crate::memory::reclaim::MAX_PAGES_A_STEP;
+use crate::sort::sort_by_key;
 
 /// Reason why the VMs could not all be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +65,9 @@ pub fn place(
     let mut order: Vec<(usize, FrameOwner, u64)> = (wanted.iter().enumerate())
         .map(|(index, &(owner, size))| (index, owner, size))
         .collect();
-    order.sort_by_key(|&(_, _, size)| core::cmp::Reverse(size));
+    sort_by_key(&mut order, |&(index, _, size)| {
+        (core::cmp::Reverse(size), index)
+    });
     let mut placed = Vec::new();
     let mut failure = None;
     for (index, owner, size) in order {
@@ -83,7 +86,7 @@ pub fn place(
         }
         return Err(error);
     }
-    placed.sort_by_key(|&(index, ..)| index);
+    sort_by_key(&mut placed, |&(index, ..)| index);
     Ok(placed.into_iter().map(|(_, _, place)| place).collect())
 }
 

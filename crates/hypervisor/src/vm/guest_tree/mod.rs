@@ -40,16 +40,18 @@
 
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use riscv::interrupt::SUPERVISOR_EXTERNAL;
-use vm_fdt::FdtWriter;
+use writer::{TreeWriter, WriterError};
 
 use crate::board::isa;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
+use crate::sort::sort_by_key;
 
 /// Base of a guest's emulated UART, as on QEMU's `virt` board.
 pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
@@ -167,11 +169,11 @@ pub enum GuestTreeError {
     Overlap(GuestRegion, GuestRegion),
     /// The writer refused: a text with a NUL in it, or a tree of more than 4 GiB.
     #[error("the device tree cannot be written: {0}")]
-    Writer(vm_fdt::Error),
+    Writer(WriterError),
 }
 
-impl From<vm_fdt::Error> for GuestTreeError {
-    fn from(error: vm_fdt::Error) -> Self {
+impl From<WriterError> for GuestTreeError {
+    fn from(error: WriterError) -> Self {
         Self::Writer(error)
     }
 }
@@ -192,41 +194,41 @@ pub fn imsic_file(vcpu: u32) -> GuestPhysical {
 pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     let files = check(guest)?;
     let handles = Handles { vcpus: guest.vcpus };
-    let mut fdt = FdtWriter::new()?;
-    let root = fdt.begin_node("")?;
-    fdt.property_u32("#address-cells", 2)?;
-    fdt.property_u32("#size-cells", 2)?;
-    fdt.property_string("compatible", "riscv-virtio")?;
-    fdt.property_string("model", &format!("partita,{}", guest.name))?;
-    write_chosen(&mut fdt, guest)?;
-    let node = fdt.begin_node("aliases")?;
-    fdt.property_string("serial0", &uart_path())?;
-    fdt.end_node(node)?;
-    let node = fdt.begin_node(&format!("memory@{:x}", guest.memory.base().raw()))?;
-    fdt.property_string("device_type", "memory")?;
-    write_reg(&mut fdt, guest.memory)?;
-    fdt.end_node(node)?;
-    write_cpus(&mut fdt, guest, handles)?;
-    let node = fdt.begin_node("soc")?;
-    fdt.property_u32("#address-cells", 2)?;
-    fdt.property_u32("#size-cells", 2)?;
-    fdt.property_string("compatible", "simple-bus")?;
-    fdt.property_null("ranges")?;
+    let mut fdt = TreeWriter::default();
+    fdt.begin_node("");
+    fdt.property_u32("#address-cells", 2);
+    fdt.property_u32("#size-cells", 2);
+    fdt.property_string("compatible", "riscv-virtio");
+    fdt.property_string("model", &format!("partita,{}", guest.name));
+    write_chosen(&mut fdt, guest);
+    fdt.begin_node("aliases");
+    fdt.property_string("serial0", &uart_path());
+    fdt.end_node();
+    fdt.begin_node(&format!("memory@{:x}", guest.memory.base().raw()));
+    fdt.property_string("device_type", "memory");
+    write_reg(&mut fdt, guest.memory);
+    fdt.end_node();
+    write_cpus(&mut fdt, guest, handles);
+    fdt.begin_node("soc");
+    fdt.property_u32("#address-cells", 2);
+    fdt.property_u32("#size-cells", 2);
+    fdt.property_string("compatible", "simple-bus");
+    fdt.property_null("ranges");
     if let Some(place) = guest.memory_for_devices {
         let (base, size) = (guest.memory.base(), guest.memory.size());
-        fdt.property_array_u64("dma-ranges", &[place.raw(), base.raw(), size])?;
+        fdt.property_array_u64("dma-ranges", &[place.raw(), base.raw(), size]);
     }
-    write_aplic(&mut fdt, guest, handles)?;
-    write_uart(&mut fdt, handles)?;
+    write_aplic(&mut fdt, guest, handles);
+    write_uart(&mut fdt, handles);
     if guest.clock {
-        write_clock(&mut fdt, handles)?;
+        write_clock(&mut fdt, handles);
     }
     for device in guest.virtio {
-        write_virtio(&mut fdt, device, handles)?;
+        write_virtio(&mut fdt, device, handles);
     }
-    write_imsic(&mut fdt, files, handles)?;
-    fdt.end_node(node)?;
-    fdt.end_node(root)?;
+    write_imsic(&mut fdt, files, handles);
+    fdt.end_node();
+    fdt.end_node();
     Ok(fdt.finish()?)
 }
 
@@ -277,7 +279,7 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     let mut sources = Vec::from([UART_SOURCE]);
     sources.extend(guest.clock.then_some(CLOCK_SOURCE));
     sources.extend(guest.virtio.iter().map(|device| device.source));
-    sources.sort_unstable();
+    sort_by_key(&mut sources, |source| *source);
     for &source_number in &sources {
         if source_number == 0 || source_number > limit {
             return Err(GuestTreeError::BadSource {
@@ -318,136 +320,115 @@ fn uart_path() -> String {
     format!("/soc/serial@{:x}", UART_BASE.raw())
 }
 
-fn write_reg(fdt: &mut FdtWriter, region: GuestRegion) -> Result<(), vm_fdt::Error> {
-    fdt.property_array_u64("reg", &[region.base().raw(), region.size()])
+fn write_reg(fdt: &mut TreeWriter, region: GuestRegion) {
+    fdt.property_array_u64("reg", &[region.base().raw(), region.size()]);
 }
 
-fn write_chosen(fdt: &mut FdtWriter, guest: &GuestDescription<'_>) -> Result<(), vm_fdt::Error> {
-    let node = fdt.begin_node("chosen")?;
-    fdt.property_string("stdout-path", &uart_path())?;
-    fdt.property_string("bootargs", guest.bootargs)?;
+fn write_chosen(fdt: &mut TreeWriter, guest: &GuestDescription<'_>) {
+    fdt.begin_node("chosen");
+    fdt.property_string("stdout-path", &uart_path());
+    fdt.property_string("bootargs", guest.bootargs);
     if let Some(initrd) = guest.initrd {
-        fdt.property_u64("linux,initrd-start", initrd.base().raw())?;
-        fdt.property_u64("linux,initrd-end", initrd.end().raw())?;
+        fdt.property_u64("linux,initrd-start", initrd.base().raw());
+        fdt.property_u64("linux,initrd-end", initrd.end().raw());
     }
     if let Some(seed) = guest.rng_seed {
-        fdt.property("rng-seed", seed)?;
+        fdt.property("rng-seed", seed);
     }
-    fdt.end_node(node)
+    fdt.end_node();
 }
 
-fn write_cpus(
-    fdt: &mut FdtWriter,
-    guest: &GuestDescription<'_>,
-    handles: Handles,
-) -> Result<(), vm_fdt::Error> {
+fn write_cpus(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {
     let isa = isa::string(guest.isa_base, guest.isa_extensions);
-    let extensions: Vec<String> = guest
-        .isa_extensions
-        .iter()
-        .map(|&name| name.into())
-        .collect();
-    let cpus = fdt.begin_node("cpus")?;
-    fdt.property_u32("#address-cells", 1)?;
-    fdt.property_u32("#size-cells", 0)?;
-    fdt.property_u32("timebase-frequency", guest.timebase_frequency)?;
+    fdt.begin_node("cpus");
+    fdt.property_u32("#address-cells", 1);
+    fdt.property_u32("#size-cells", 0);
+    fdt.property_u32("timebase-frequency", guest.timebase_frequency);
     for vcpu in 0..guest.vcpus {
-        let cpu = fdt.begin_node(&format!("cpu@{vcpu:x}"))?;
-        fdt.property_string("device_type", "cpu")?;
-        fdt.property_u32("reg", vcpu)?;
-        fdt.property_string("status", "okay")?;
-        fdt.property_string("compatible", "riscv")?;
-        fdt.property_string("riscv,isa", &isa)?;
-        fdt.property_string("riscv,isa-base", guest.isa_base)?;
-        fdt.property_string_list("riscv,isa-extensions", extensions.clone())?;
+        fdt.begin_node(&format!("cpu@{vcpu:x}"));
+        fdt.property_string("device_type", "cpu");
+        fdt.property_u32("reg", vcpu);
+        fdt.property_string("status", "okay");
+        fdt.property_string("compatible", "riscv");
+        fdt.property_string("riscv,isa", &isa);
+        fdt.property_string("riscv,isa-base", guest.isa_base);
+        fdt.property_string_list("riscv,isa-extensions", guest.isa_extensions);
         if let Some(bytes) = guest.cache_block_size {
-            fdt.property_u32("riscv,cbom-block-size", bytes)?;
+            fdt.property_u32("riscv,cbom-block-size", bytes);
         }
         if let Some(bytes) = guest.zero_block_size {
-            fdt.property_u32("riscv,cboz-block-size", bytes)?;
+            fdt.property_u32("riscv,cboz-block-size", bytes);
         }
-        fdt.property_string("mmu-type", guest.mmu_type)?;
-        let controller = fdt.begin_node("interrupt-controller")?;
-        fdt.property_string("compatible", "riscv,cpu-intc")?;
-        write_controller(fdt, 1, handles.controller_of(vcpu))?;
-        fdt.end_node(controller)?;
-        fdt.end_node(cpu)?;
+        fdt.property_string("mmu-type", guest.mmu_type);
+        fdt.begin_node("interrupt-controller");
+        fdt.property_string("compatible", "riscv,cpu-intc");
+        write_controller(fdt, 1, handles.controller_of(vcpu));
+        fdt.end_node();
+        fdt.end_node();
     }
-    fdt.end_node(cpus)
+    fdt.end_node();
 }
 
-fn write_controller(fdt: &mut FdtWriter, cells: u32, handle: u32) -> Result<(), vm_fdt::Error> {
-    fdt.property_null("interrupt-controller")?;
-    fdt.property_u32("#interrupt-cells", cells)?;
-    fdt.property_u32("#address-cells", 0)?;
-    fdt.property_phandle(handle)
+fn write_controller(fdt: &mut TreeWriter, cells: u32, handle: u32) {
+    fdt.property_null("interrupt-controller");
+    fdt.property_u32("#interrupt-cells", cells);
+    fdt.property_u32("#address-cells", 0);
+    fdt.property_phandle(handle);
 }
 
-fn write_aplic(
-    fdt: &mut FdtWriter,
-    guest: &GuestDescription<'_>,
-    handles: Handles,
-) -> Result<(), vm_fdt::Error> {
-    let node = fdt.begin_node(&format!("interrupt-controller@{:x}", APLIC_BASE.raw()))?;
-    fdt.property_string("compatible", "riscv,aplic")?;
-    fdt.property_array_u64("reg", &[APLIC_BASE.raw(), APLIC_SIZE])?;
-    write_controller(fdt, 2, handles.aplic())?;
+fn write_aplic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {
+    fdt.begin_node(&format!("interrupt-controller@{:x}", APLIC_BASE.raw()));
+    fdt.property_string("compatible", "riscv,aplic");
+    fdt.property_array_u64("reg", &[APLIC_BASE.raw(), APLIC_SIZE]);
+    write_controller(fdt, 2, handles.aplic());
     fdt.property_u32(
         "riscv,num-sources",
         guest.aplic_sources.min(APLIC_SOURCES_LIMIT),
-    )?;
-    fdt.property_u32("msi-parent", handles.imsic())?;
-    fdt.end_node(node)
+    );
+    fdt.property_u32("msi-parent", handles.imsic());
+    fdt.end_node();
 }
 
-fn write_uart(fdt: &mut FdtWriter, handles: Handles) -> Result<(), vm_fdt::Error> {
-    let node = fdt.begin_node(&format!("serial@{:x}", UART_BASE.raw()))?;
-    fdt.property_string("compatible", "ns16550a")?;
-    fdt.property_array_u64("reg", &[UART_BASE.raw(), UART_SIZE])?;
-    fdt.property_u32("clock-frequency", UART_CLOCK)?;
-    fdt.property_u32("interrupt-parent", handles.aplic())?;
-    fdt.property_array_u32("interrupts", &[UART_SOURCE, LEVEL_HIGH])?;
-    fdt.end_node(node)
+fn write_uart(fdt: &mut TreeWriter, handles: Handles) {
+    fdt.begin_node(&format!("serial@{:x}", UART_BASE.raw()));
+    fdt.property_string("compatible", "ns16550a");
+    fdt.property_array_u64("reg", &[UART_BASE.raw(), UART_SIZE]);
+    fdt.property_u32("clock-frequency", UART_CLOCK);
+    fdt.property_u32("interrupt-parent", handles.aplic());
+    fdt.property_array_u32("interrupts", &[UART_SOURCE, LEVEL_HIGH]);
+    fdt.end_node();
 }
 
-fn write_clock(fdt: &mut FdtWriter, handles: Handles) -> Result<(), vm_fdt::Error> {
-    let node = fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE.raw()))?;
-    fdt.property_string("compatible", "google,goldfish-rtc")?;
-    fdt.property_array_u64("reg", &[CLOCK_BASE.raw(), CLOCK_SIZE])?;
-    fdt.property_u32("interrupt-parent", handles.aplic())?;
-    fdt.property_array_u32("interrupts", &[CLOCK_SOURCE, LEVEL_HIGH])?;
-    fdt.end_node(node)
+fn write_clock(fdt: &mut TreeWriter, handles: Handles) {
+    fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE.raw()));
+    fdt.property_string("compatible", "google,goldfish-rtc");
+    fdt.property_array_u64("reg", &[CLOCK_BASE.raw(), CLOCK_SIZE]);
+    fdt.property_u32("interrupt-parent", handles.aplic());
+    fdt.property_array_u32("interrupts", &[CLOCK_SOURCE, LEVEL_HIGH]);
+    fdt.end_node();
 }
 
-fn write_virtio(
-    fdt: &mut FdtWriter,
-    device: &VirtioDevice,
-    handles: Handles,
-) -> Result<(), vm_fdt::Error> {
-    let node = fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.base().raw()))?;
-    fdt.property_string("compatible", "virtio,mmio")?;
-    write_reg(fdt, device.registers)?;
-    fdt.property_u32("interrupt-parent", handles.aplic())?;
-    fdt.property_array_u32("interrupts", &[device.source, EDGE_RISING])?;
-    fdt.end_node(node)
+fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, handles: Handles) {
+    fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.base().raw()));
+    fdt.property_string("compatible", "virtio,mmio");
+    write_reg(fdt, device.registers);
+    fdt.property_u32("interrupt-parent", handles.aplic());
+    fdt.property_array_u32("interrupts", &[device.source, EDGE_RISING]);
+    fdt.end_node();
 }
 
-fn write_imsic(
-    fdt: &mut FdtWriter,
-    files: GuestRegion,
-    handles: Handles,
-) -> Result<(), vm_fdt::Error> {
-    let node = fdt.begin_node(&format!("interrupt-controller@{:x}", files.base().raw()))?;
-    fdt.property_string("compatible", "riscv,imsics")?;
-    write_reg(fdt, files)?;
-    write_controller(fdt, 0, handles.imsic())?;
-    fdt.property_null("msi-controller")?;
-    fdt.property_u32("#msi-cells", 0)?;
-    fdt.property_u32("riscv,num-ids", IMSIC_IDENTITIES)?;
-    fdt.property_u32("riscv,guest-index-bits", 0)?;
+fn write_imsic(fdt: &mut TreeWriter, files: GuestRegion, handles: Handles) {
+    fdt.begin_node(&format!("interrupt-controller@{:x}", files.base().raw()));
+    fdt.property_string("compatible", "riscv,imsics");
+    write_reg(fdt, files);
+    write_controller(fdt, 0, handles.imsic());
+    fdt.property_null("msi-controller");
+    fdt.property_u32("#msi-cells", 0);
+    fdt.property_u32("riscv,num-ids", IMSIC_IDENTITIES);
+    fdt.property_u32("riscv,guest-index-bits", 0);
     let parents: Vec<u32> = (0..handles.vcpus)
         .flat_map(|vcpu| [handles.controller_of(vcpu), SUPERVISOR_EXTERNAL])
         .collect();
-    fdt.property_array_u32("interrupts-extended", &parents)?;
-    fdt.end_node(node)
+    fdt.property_array_u32("interrupts-extended", &parents);
+    fdt.end_node();
 }

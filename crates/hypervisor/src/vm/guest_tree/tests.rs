@@ -128,10 +128,7 @@ fn contradictions_are_named() {
     ));
     bad = sound;
     bad.bootargs = "quiet\0loud";
-    assert_eq!(
-        build(&bad),
-        Err(GuestTreeError::Writer(vm_fdt::Error::InvalidString))
-    );
+    assert_eq!(build(&bad), Err(GuestTreeError::Writer(WriterError::Nul)));
     bad = sound;
     bad.memory = region(0x1000_0000, 1 << 30);
     bad.initrd = None;

@@ -1,6 +1,7 @@
 //! Pieces in which a guest's memory is filled: pure, so that loading can be interrupted and continued anywhere.
 
 use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::sort::sort_by_key;
 use crate::vm::image::Layout;
 
 /// Contents of a piece of a guest's memory.
@@ -62,7 +63,7 @@ impl Plan {
             part(initrd.0, initrd.1, Source::Initrd),
             part(layout.device_tree, lengths.device_tree, Source::DeviceTree),
         ];
-        parts.sort_unstable_by_key(|piece| piece.to.raw());
+        sort_by_key(&mut parts, |piece| piece.to.raw());
         let mut from = memory.base().raw();
         let ends = parts.map(|piece| (piece.to.raw(), piece.length));
         let mut ends = ends.into_iter().chain([(memory.end().raw(), 0)]);

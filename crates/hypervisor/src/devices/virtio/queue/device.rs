@@ -13,6 +13,7 @@ use super::chain::{DESCRIPTOR_BYTES, INDIRECT, NEXT, Piece, QueueError, WRITE};
 use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
+use crate::sort::sort_by_key;
 
 /// The most entries of a queue, its descriptors: a chain has as many pieces at most.
 pub const MAX_ENTRIES: u16 = 256;
@@ -294,7 +295,7 @@ impl DeviceQueue {
             count += 1;
         }
         let heads = heads.get_mut(..count).unwrap_or_default();
-        heads.sort_unstable_by_key(|(age, _)| core::cmp::Reverse(*age));
+        sort_by_key(heads, |(age, _)| core::cmp::Reverse(*age));
         host.zero(self.at(AVAILABLE).take(AREA - AVAILABLE));
         (self.available, self.used) = (0, 0);
         for (_, head) in heads {
