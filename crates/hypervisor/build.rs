@@ -18,6 +18,8 @@ fn main() {
             "--no-dynamic-linker",
             "-znotext",
             "-znorelro",
+            // Functions of the same code are one.
+            "--icf=all",
         ] {
             println!("cargo:rustc-link-arg-bins={argument}");
         }

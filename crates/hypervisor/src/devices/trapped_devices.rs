@@ -102,6 +102,7 @@ impl TrappedDevices {
     }
 
     /// Polls every device: an event may have come from outside.
+    #[inline]
     pub fn poll(&mut self, context: &dyn DeviceContext) {
         for index in 0..self.wired.len() {
             if let Some(wired) = self.wired.get_mut(index) {

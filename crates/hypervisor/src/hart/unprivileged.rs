@@ -12,6 +12,7 @@ fn checked(outcome: &Outcome) -> Option<u64> {
 
 /// The instruction at the guest-virtual `address`, 16 or 32 bits wide as its lowest bits say (HLVX.HU).
 #[must_use]
+#[inline]
 pub fn fetch_instruction(address: u64) -> Option<u32> {
     let low = u32::from(fetch_halfword(address)?);
     if low & 3 != 3 {

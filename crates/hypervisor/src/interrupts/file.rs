@@ -70,6 +70,7 @@ pub fn open_for_forwarding(file: &impl Registers, last_identity: u32) {
 }
 
 /// Empties the file: nothing pending, nothing enabled, nothing delivered, of all identities that it implements.
+#[inline]
 pub fn clear(file: &impl Registers, last_identity: u32) {
     file.write(Register::Delivery, 0);
     file.write(Register::Threshold, 0);

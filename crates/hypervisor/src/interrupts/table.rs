@@ -92,11 +92,13 @@ impl FileTable {
 
     /// Owner of `file`; a file that does not exist is free.
     #[must_use]
+    #[inline]
     pub fn owner(&self, file: GuestFile) -> Owner {
         let place = usize::from(file.number()) - 1;
         self.owners.get(place).copied().unwrap_or_default()
     }
 
+    #[inline]
     fn set(&mut self, file: GuestFile, owner: Owner) {
         if let Some(place) = self.owners.get_mut(usize::from(file.number()) - 1) {
             *place = owner;
@@ -166,6 +168,7 @@ impl HartFiles {
 
     /// Present owner of `file`.
     #[must_use]
+    #[inline]
     pub fn owner(&self, file: GuestFile) -> Owner {
         self.table.lock().owner(file)
     }

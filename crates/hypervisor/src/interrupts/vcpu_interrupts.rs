@@ -73,6 +73,7 @@ impl Interrupts {
 
     /// Returns true if an interrupt in memory is pending, enabled and above the threshold.
     #[must_use]
+    #[inline]
     pub fn memory_file_asserts(&self) -> bool {
         self.backing == Backing::Memory && InterruptFile::restore(self.state).interrupt()
     }

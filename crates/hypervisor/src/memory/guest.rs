@@ -331,6 +331,7 @@ impl GuestMemory {
     /// Host memory of `size` bytes from `address`, if all are the guest's and in one piece. An aligned word is
     /// always in one piece: pieces are made of pages.
     #[must_use]
+    #[inline]
     pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<OwnedRegion> {
         self.contiguous_from(address)?.part(0, size)
     }
@@ -376,6 +377,7 @@ pub struct GuestBytes<'a> {
 }
 
 impl<'a> GuestBytes<'a> {
+    #[inline]
     fn at(self, offset: u64, size: u64) -> Option<OwnedRegion> {
         let end = offset.checked_add(size)?;
         let address = self.region.base().checked_add(offset)?;

@@ -49,6 +49,7 @@ pub enum Access {
 impl Reader {
     /// Tests whether an access to the page with this entry is allowed, apart from its A and D bits.
     #[must_use]
+    #[inline]
     pub const fn may(self, access: Access, entry: u64) -> bool {
         let user_page = entry & USER != 0;
         let owned = match (self.user, access) {

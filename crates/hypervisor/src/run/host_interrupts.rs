@@ -31,6 +31,7 @@ pub struct HandledInterrupts {
 
 /// Handles the interrupts of this hart. Unless all of them were devices', the hart asks the scheduler next, which sets
 /// its timer anew.
+#[inline]
 pub fn handle_host_interrupts(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;

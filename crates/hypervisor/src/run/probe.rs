@@ -196,6 +196,7 @@ pub fn unwatch_waiters(system: &Hypervisor, hart: &Hart, watched: u64) {
     }
 }
 
+#[inline]
 fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuNumber, on: bool) {
     if let Some(file) = system.vcpu(vcpu).interrupts.lock().file_on(hart.index) {
         interrupt_port::watch(file, on);

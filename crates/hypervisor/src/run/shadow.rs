@@ -94,6 +94,7 @@ impl OnHart<'_> {
     }
 
     /// vsatp for the present space; 0 where the guest's satp is Bare.
+    #[inline]
     fn space(&self, shadow: &Shadow) -> u64 {
         let Some((number, root)) = shadow.tables.present() else {
             return 0;

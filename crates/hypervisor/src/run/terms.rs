@@ -26,6 +26,7 @@ pub fn reconsider(
 }
 
 /// Applies the scheduler's terms to the vCPU of this hart.
+#[inline]
 pub fn follow(
     system: &Hypervisor,
     hart: &Hart,

@@ -74,6 +74,7 @@ impl Groups {
         })
     }
 
+    #[inline]
     pub(super) fn lock(&self, group: GroupId) -> Held<'_> {
         // There is one group at least, and only those of the layout are named.
         self.groups[group.index() % self.groups.len()].lock()

@@ -128,6 +128,7 @@ impl Port for InterruptPort<'_> {
             .silence(route.source, SourceMode::Inactive);
     }
 
+    #[inline]
     fn users_of_older(&self, vcpu: VcpuNumber, generation: Generation) -> HartSet {
         let vm = self.system.vcpu(vcpu).vm;
         let others = self.system.harts.iter();
@@ -145,10 +146,12 @@ impl Port for InterruptPort<'_> {
         hart::devices_before_memory();
     }
 
+    #[inline]
     fn kick(&self, hart: HartId) {
         self.system.hart(hart).kick();
     }
 
+    #[inline]
     fn notify(&self, vcpu: VcpuNumber) {
         notify(self.system, self.system.vcpu(vcpu));
     }
@@ -184,6 +187,7 @@ impl Port for InterruptPort<'_> {
         self.began.set(accounts::clock());
     }
 
+    #[inline]
     fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32) {
         let cpu_time = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
         for _ in 0..messages {
@@ -222,6 +226,7 @@ pub fn deliver_source(system: &Hypervisor, source: u32) {
 }
 
 /// Delivers the message `identity` to `vcpu`, and counts it.
+#[inline]
 pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: Identity) {
     let port = InterruptPort::current(system);
     port.hart.accounts.of(vcpu.vm).count_injected();

@@ -324,6 +324,7 @@ impl Hypervisor {
     }
 
     /// Interrupts the harts that the scheduler named.
+    #[inline]
     pub fn kick(&self, kicks: Kicks) {
         let own = harts::current();
         for hart in kicks.harts().iter() {

@@ -58,6 +58,7 @@ impl PageStore for PagesOf {
         }
     }
 
+    #[inline]
     fn bytes(&self) -> u64 {
         system().map_or(0, |system| system.pages.lock().bytes_of(self.0))
     }

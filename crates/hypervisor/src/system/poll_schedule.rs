@@ -71,6 +71,7 @@ impl PollSchedule {
 
     /// Takes the devices whose time has come, if there are any. Sets the hart's timer to the next time.
     #[must_use]
+    #[inline]
     pub fn take(&self, time: u64) -> Option<impl Iterator<Item = u32> + use<>> {
         if self.at.load(Ordering::Relaxed) > time {
             return None;

@@ -36,6 +36,7 @@ pub fn takes_platform_addresses(device: BoardDevice) -> bool {
 }
 
 /// Loads a register of a virtio device; what the device wrote to memory before is seen afterwards. `None` where the device answers with a fault.
+#[inline]
 pub fn load_register(at: HostPhysical, width: Width) -> Option<u64> {
     // SAFETY: the caller names a register of a slot that the board's device tree has, aligned to its width. Reading registers of
     // virtio-mmio changes nothing that Rust knows of.
@@ -46,6 +47,7 @@ pub fn load_register(at: HostPhysical, width: Width) -> Option<u64> {
 
 /// Sets a register of a virtio device, which then sees all that was written to memory before. What is read from memory afterwards is read
 /// after that: an operation that ends while its interrupt is acknowledged is found, or interrupts again. A store that faults has no effect.
+#[inline]
 pub fn store_register(at: HostPhysical, width: Width, value: u64) {
     fence::devices();
     // SAFETY: as for a load. The device reaches the memory that its queues name, which are a guest's own or lie in an area that

@@ -109,6 +109,7 @@ impl Float {
     /// Loads the registers at an illegal instruction, if the guest lacked only them. Returns true then: the guest executes the
     /// instruction again.
     #[must_use]
+    #[inline]
     pub fn give(&mut self, unit: &FloatUnit, vcpu: VcpuNumber, context: &mut GuestContext) -> bool {
         if context.sstatus & status::FS != 0 {
             return false;

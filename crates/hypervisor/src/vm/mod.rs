@@ -175,6 +175,7 @@ impl Vm {
 
     /// Translates an address by the G-stage table.
     #[must_use]
+    #[inline]
     pub fn translate(&self, at: GuestPhysical) -> Option<Translation> {
         let table = self.table.lock();
         // SAFETY: the VM's own table, which was made when the system was assembled.

@@ -248,6 +248,7 @@ impl Vcpu {
     }
 
     /// Addresses of the words that it waits for, the first of which is `word`.
+    #[inline]
     pub fn words(&self, word: Word) -> impl Iterator<Item = HostPhysical> {
         let others = word
             .is_one_of_several()

@@ -280,6 +280,7 @@ impl Aplic {
         }
     }
 
+    #[inline]
     fn change(&mut self, number: SourceNumber, change: Change, effect: &mut dyn FnMut(Effect)) {
         let Some(source) = self.active_mut(number) else {
             return;
@@ -313,6 +314,7 @@ impl Aplic {
     }
 
     /// Sends the message of a virtual source that is pending and enabled (AIA §4.9).
+    #[inline]
     fn forward(&mut self, number: SourceNumber, effect: &mut dyn FnMut(Effect)) {
         let interrupts_enabled = self.interrupts_enabled;
         let Some(source) = self.source_mut(number) else {
@@ -328,6 +330,7 @@ impl Aplic {
         }
     }
 
+    #[inline]
     fn route(&self, number: SourceNumber) -> Option<SourceSetting> {
         let source = self
             .source(number)

@@ -174,6 +174,7 @@ impl Driver {
     }
 
     /// Reads and acknowledges the cause of the device's interrupt.
+    #[inline]
     pub fn interrupt(&self, board: &dyn Board) -> Interrupt {
         let why = self.word(register::INTERRUPT_STATUS, board);
         if why == 0 {

@@ -61,6 +61,7 @@ impl MemoryOperation {
     }
 
     /// RV64I loads and stores: `funct3` holds the width, and bit 2 of it "unsigned".
+    #[inline]
     const fn decode_32(bits: u32) -> Option<Self> {
         let funct3 = bits >> 12 & 7;
         let access = match bits & 0x7f {

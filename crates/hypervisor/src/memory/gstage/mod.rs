@@ -339,6 +339,7 @@ impl GStage {
     }
 
     /// Translates `guest`; `None` where `guest` is not mapped.
+    #[inline]
     pub fn translate(&self, memory: &dyn TableMemory, guest: GuestPhysical) -> Option<Translation> {
         if guest.raw() >= self.mode.limit() {
             return None;
@@ -375,6 +376,7 @@ impl GStage {
     }
 
     /// The address of the entry for `guest` in a table of `level`.
+    #[inline]
     fn slot(&self, table: HostPhysical, guest: GuestPhysical, level: u32) -> HostPhysical {
         let entries = if level == self.mode.root_level() {
             ROOT_ENTRIES

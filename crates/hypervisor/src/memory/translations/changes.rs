@@ -67,6 +67,7 @@ impl<const N: usize> Changes<N> {
 }
 
 impl<const N: usize> Changed for Changes<N> {
+    #[inline]
     fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>> {
         if generation == 0 || self.all_since(generation) {
             return None;
@@ -93,6 +94,7 @@ mod tests {
         GuestPhysical::new(0x2800_0000 + 0x1000 * u64::from(index))
     }
 
+    #[inline]
     fn since<const N: usize>(changes: &Changes<N>, generation: u64) -> Option<Vec<u64>> {
         let pages = changes.since(generation)?;
         Some(pages.map(GuestPhysical::raw).collect())

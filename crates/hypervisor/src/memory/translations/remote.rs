@@ -120,6 +120,7 @@ impl<const N: usize> Fenced<N> {
 }
 
 impl<const N: usize> Outstanding for Fenced<N> {
+    #[inline]
     fn since(&self, since: u64) -> Option<impl Iterator<Item = Operands>> {
         let kept = self.kept.lock();
         let count = self.count();
@@ -172,6 +173,7 @@ mod tests {
         Operands::of_range(number * PAGE, PAGE, None)
     }
 
+    #[inline]
     fn since(fenced: &Fenced, number: u64) -> Option<Vec<Operands>> {
         fenced.since(number).map(Iterator::collect)
     }

@@ -191,6 +191,7 @@ impl LifeCycle {
 
     /// State of the VM.
     #[must_use]
+    #[inline]
     pub fn state(&self) -> VmState {
         let loads = self.power.first() == Some(&Power::Loading);
         match self.phase {
@@ -419,6 +420,7 @@ impl LifeCycle {
     }
 
     /// Begins a run: the first vCPU loads the VM when it is given a hart.
+    #[inline]
     fn load(&mut self, port: &mut impl Port) {
         self.phase = Phase::Active;
         self.stop_reason = StopReason::None;

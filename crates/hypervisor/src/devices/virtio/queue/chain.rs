@@ -53,6 +53,7 @@ pub struct Piece {
 }
 
 /// The doubleword at a guest's address, which is a multiple of 8.
+#[inline]
 fn doubleword(memory: Memory<'_>, at: GuestPhysical) -> Result<u64, QueueError> {
     let place = at
         .is_aligned(8)
@@ -70,6 +71,7 @@ pub fn halfword(memory: Memory<'_>, at: GuestPhysical) -> Result<u16, QueueError
 }
 
 /// Sets the word at a guest's address, a multiple of 4, in one access.
+#[inline]
 pub fn set_word(memory: Memory<'_>, at: GuestPhysical, value: u32) -> Result<(), QueueError> {
     let place = at
         .is_aligned(4)

@@ -94,6 +94,7 @@ impl DeviceQueue {
     }
 
     /// Switches the device's interrupts on completions. Completions before the device saw that are found by a [poll](Self::ended) afterwards.
+    #[inline]
     pub fn set_interrupts(&mut self, wanted: bool, host: TheHost<'_>) {
         self.flags = if wanted { 0 } else { NO_INTERRUPT };
         self.show_available(host);

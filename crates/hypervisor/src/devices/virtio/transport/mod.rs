@@ -201,6 +201,7 @@ impl<D: VirtioDevice> MmioTransport<D> {
         }
     }
 
+    #[inline]
     fn load_word(&self, register: u64, context: &dyn VirtioContext) -> u32 {
         let driver = &self.driver;
         match register {
