@@ -24,3 +24,6 @@ pub const KEYS: &str = "after Ctrl-]: n next VM, 1-9 VM by number, m prompt, q p
 
 /// Message of the hypervisor when the operator powers off by the escape key.
 pub const POWERS_OFF: &str = "the operator powers off";
+
+/// Line of a hypervisor without the papers' methods at its start. The command finds by it in the file that they are lacking.
+pub const WITHOUT_PAPERS: &str = "built without the papers' methods";

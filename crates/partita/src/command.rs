@@ -63,6 +63,9 @@ enum Command {
     Check {
         #[command(flatten)]
         system: SystemArguments,
+        /// Finds methods too that this hypervisor was built without; a product's build has the default ones and the papers' best
+        #[arg(long, value_name = "FILE")]
+        hypervisor: Option<PathBuf>,
     },
     /// Shows what the policies are claimed to do, claim by claim
     Claims(claims::ClaimsArguments),
@@ -154,7 +157,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Completions { shell } => shell::completions(shell, Arguments::command()),
         Command::Manual { folder } => shell::manual(&folder, Arguments::command()),
-        Command::Check { system } => check::execute(&system),
+        Command::Check { system, hypervisor } => check::execute(&system, hypervisor.as_deref()),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),

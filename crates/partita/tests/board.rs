@@ -105,3 +105,25 @@ fn u_boot_starts_kernel_and_efi_program() {
     let reason = r"Partita cannot start: \partita\system cannot be read from the file system";
     assert!(alone.contains(reason), "{alone}");
 }
+
+/// Bytes of the laboratory's hypervisor's code at most. `make dist` holds the product's, which has fewer methods, to its own bound.
+const LABORATORY_CODE: u64 = 432 << 10;
+
+#[test]
+#[ignore = "needs the hypervisor; make test runs it"]
+fn the_laboratorys_code_keeps_its_bound() {
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args(["footprint", "--json", "-"])
+        .arg(hypervisor())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // The table comes first.
+    let json = &text[text.find('{').unwrap_or(0)..];
+    let size: serde_json::Value = serde_json::from_str(json).unwrap();
+    let code = size["text"].as_u64().unwrap();
+    assert!(
+        (1 << 10..LABORATORY_CODE).contains(&code),
+        "{code} bytes of code"
+    );
+}

@@ -123,6 +123,34 @@ fn footprint_adds_up_by_crate_and_module() {
 }
 
 #[test]
+fn check_finds_methods_that_a_hypervisor_lacks() {
+    let folder = folder();
+    fs::write(folder.path().join("laboratory"), "a hypervisor").unwrap();
+    let product = format!("a hypervisor {}", abi::operator::WITHOUT_PAPERS);
+    fs::write(folder.path().join("product"), product).unwrap();
+    for (hypervisor, method, expected) in [
+        ("laboratory", "spin=wopd", Some(0)),
+        ("product", "spin=wapd", Some(0)),
+        ("product", "spin=wopd", Some(1)),
+        ("missing", "spin=wapd", Some(2)),
+    ] {
+        let arguments = [
+            "check",
+            "system.toml",
+            "--hypervisor",
+            hypervisor,
+            "--set",
+            method,
+        ];
+        let (code, _, err) = partita(folder.path(), &arguments);
+        assert_eq!(code, expected, "{hypervisor} {method}: {err}");
+        let is_refused =
+            err.contains("spin = wopd: this hypervisor was built without the papers' methods");
+        assert_eq!(is_refused, expected == Some(1), "{err}");
+    }
+}
+
+#[test]
 fn shells_and_man_learn_the_command() {
     let folder = folder();
     for (shell, word) in [

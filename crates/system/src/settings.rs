@@ -1,7 +1,7 @@
 //! The values that a table of a system file gives for its keys, each with its place in the text.
 
 use crate::document::{Located, Origin};
-use abi::keys::{Key, ROWS, Row, Value};
+use abi::keys::{Key, PapersMethod, ROWS, Row, Value};
 use std::collections::BTreeMap;
 
 /// The values that are given. A number stands for a number, microseconds, the place of a word, or true and false (1 and 0).
@@ -47,6 +47,15 @@ impl Settings {
     /// Takes the values of another table.
     pub fn extend(&mut self, other: Self) {
         self.values.extend(other.values);
+    }
+
+    /// The given values that only a hypervisor with the papers' methods carries out, each with its row and its place in the text.
+    pub fn papers_methods(&self) -> impl Iterator<Item = (&'static Row, PapersMethod, &Origin)> {
+        self.values.iter().filter_map(|(place, given)| {
+            let row = ROWS.get(*place)?;
+            let method = PapersMethod::of(row, given.value)?;
+            Some((row, method, &given.origin))
+        })
     }
 
     /// The given values that the description carries.

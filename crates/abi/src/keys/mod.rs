@@ -8,6 +8,7 @@
 
 mod key;
 pub mod limits;
+mod papers;
 mod renamed;
 mod row;
 mod rows;
@@ -18,6 +19,7 @@ mod value;
 mod words;
 
 pub use key::Key;
+pub use papers::PapersMethod;
 pub use renamed::{RENAMED, RENAMED_WORDS, Renamed};
 pub use row::{Note, Row, Scope, Takes, Without};
 pub use rows::*;

@@ -64,6 +64,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     let description = SystemDescription::parse(tree).map_err(AssembleError::Description)?;
     // The image lives as long as the hypervisor, so that names and command lines can be borrowed from it.
     let description: &'static SystemDescription<'static> = Box::leak(Box::new(description));
+    check_methods(description)?;
     console::open(
         board.uart.base,
         description.vms.iter().map(|vm| vm.name),
@@ -194,6 +195,26 @@ fn grow_heap(
 fn image_bytes() -> u64 {
     let (start, end) = hart::entry::image();
     end - start
+}
+
+/// Refuses methods that this build does not have.
+fn check_methods(description: &SystemDescription<'_>) -> Result<(), AssembleError> {
+    if cfg!(feature = "papers") {
+        return Ok(());
+    }
+    say!("{}", abi::operator::WITHOUT_PAPERS);
+    if let Some(method) = description.settings.papers_method() {
+        return Err(AssembleError::Papers(method));
+    }
+    for vm in &description.vms {
+        if let Some(method) = vm.settings.papers_method() {
+            return Err(AssembleError::VmPapers {
+                vm: vm.name,
+                method,
+            });
+        }
+    }
+    Ok(())
 }
 
 fn image(board: &Board) -> Result<&'static [u8], AssembleError> {

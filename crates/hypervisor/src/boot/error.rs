@@ -1,6 +1,7 @@
 //! Reasons why no system can be built.
 
 use abi::cpio::CpioError;
+use abi::keys::PapersMethod;
 use abi::system::{FILE_NAME, MAX_SHARING, SystemError, VmName};
 use scheduler::ConfigError;
 
@@ -26,6 +27,10 @@ pub enum AssembleError {
     NoPart { vm: VmName, file: &'static str },
     #[error("the system's description ({FILE_NAME}): {0}")]
     Description(SystemError),
+    #[error("{0}")]
+    Papers(PapersMethod),
+    #[error("{vm}: {method}")]
+    VmPapers { vm: VmName, method: PapersMethod },
     #[error("{vm}: the board has no virtio slot {slot}")]
     NoSlot { vm: VmName, slot: u8 },
     #[error("{vm}: the board has no hart {hart}")]

@@ -113,6 +113,7 @@ impl TrappedDevices {
     }
 
     /// Polls one device: an event may have come from outside.
+    #[inline]
     pub fn poll_device(&mut self, number: DeviceNumber, context: &dyn DeviceContext) {
         if let Some(index) = number.0.checked_sub(1)
             && let Some(wired) = self.wired.get_mut(index)

@@ -1,7 +1,8 @@
 //! Operator's commands, carried out.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
+use abi::keys::{self, PapersMethod, Row};
 use abi::monitor::StopReason;
 use abi::system::{HartSet, TlbPurge, VmId, WaitMethod};
 use scheduler::groups::Access;
@@ -61,14 +62,20 @@ fn obey(system: &Hypervisor, command: Command) {
             }
         }),
         Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
-        Command::Spin(method) => {
-            system.set_spin(method);
-            answer!("spin {method}");
-        }
-        Command::Wait(method) => {
-            policy::set_wait(system, wait_policy(method));
-            answer!("wait {method}");
-        }
+        Command::Spin(method) => match lacking(keys::SPIN.row(), method as u64) {
+            None => {
+                system.set_spin(method);
+                answer!("spin {method}");
+            }
+            Some(lacking) => answer!("{lacking}"),
+        },
+        Command::Wait(method) => match lacking(keys::WAIT.row(), method as u64) {
+            None => {
+                policy::set_wait(system, wait_policy(method));
+                answer!("wait {method}");
+            }
+            Some(lacking) => answer!("{lacking}"),
+        },
         Command::PauseLoops(vm, gap, window) => with_vm(system, vm, |vm| {
             vm.pauses.set(gap, window);
             answer!("{}: ple {gap} {window}", vm.settings.name);
@@ -85,8 +92,19 @@ fn obey(system: &Hypervisor, command: Command) {
     }
 }
 
+/// The method, if this build does not have it. `value` is the place of the word.
+fn lacking(row: &'static Row, value: u64) -> Option<PapersMethod> {
+    match cfg!(feature = "papers") {
+        true => None,
+        false => PapersMethod::of(row, value),
+    }
+}
+
 /// Reason why translations cannot be dropped by `method` here.
 fn refusal(system: &Hypervisor, method: TlbPurge) -> Option<String> {
+    if let Some(lacking) = lacking(keys::TLB_PURGE.row(), method as u64) {
+        return Some(lacking.to_string());
+    }
     if let Some(needed) = translations::needed(method)
         && let Some(hart) = system.harts.iter().find(|hart| !hart.has(needed))
     {

@@ -234,12 +234,14 @@ pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: Identity) {
 }
 
 /// Makes the vCPU see its interrupts: now if it runs, at its dispatch if it waits.
+#[inline]
 pub fn notify(system: &Hypervisor, vcpu: &Vcpu) {
     kick_where_it_runs(system, vcpu);
     system::wake(system, vcpu.id);
 }
 
 /// Makes the vCPU see its interrupts now, if it runs.
+#[inline]
 pub fn kick_where_it_runs(system: &Hypervisor, vcpu: &Vcpu) {
     if let Some(hart) = vcpu.post_request(request::INTERRUPT) {
         system.hart(hart).kick();

@@ -193,8 +193,11 @@ impl Hypervisor {
     #[must_use]
     pub fn translations(&self) -> TlbPurge {
         let place = self.translations.load(Ordering::Relaxed);
-        let method = TlbPurge::ALL.get(place).copied();
-        method.unwrap_or(TlbPurge::LastHost)
+        match TlbPurge::ALL.get(place).copied() {
+            Some(method @ (TlbPurge::LastHost | TlbPurge::OneShot)) => method,
+            Some(method) if cfg!(feature = "papers") => method,
+            _ => TlbPurge::LastHost,
+        }
     }
 
     /// Changes the method of dropping cached translations, from the next dispatch of each vCPU on: each method leaves a state that is

@@ -53,6 +53,7 @@ impl PollSchedule {
     }
 
     /// Sets the time at which the device with this source is polled, in place of its former one, and the hart's timer.
+    #[inline]
     pub fn poll_by(&self, source: SourceNumber, at: u64) {
         let Some(place) = self.times.get(source.0 as usize) else {
             return;

@@ -97,6 +97,7 @@ impl FloatUnit {
 
 impl Float {
     /// Loads the registers at the dispatch of `vcpu` on the hart with this unit, if they are expected to be used.
+    #[inline]
     pub fn load(&mut self, unit: &FloatUnit, vcpu: VcpuNumber, context: &mut GuestContext) {
         if self.habit.expects_use() {
             self.put(unit, vcpu);
@@ -122,6 +123,7 @@ impl Float {
     }
 
     /// Saves the registers when the vCPU leaves its hart, if they have changed.
+    #[inline]
     pub fn unload(&mut self, context: &GuestContext) {
         let state = context.sstatus & status::FS;
         if state == 0 {
@@ -135,6 +137,7 @@ impl Float {
     }
 
     /// Loads the registers, unless the hart still holds them and no other hart has loaded them since.
+    #[inline]
     fn put(&mut self, unit: &FloatUnit, vcpu: VcpuNumber) {
         if self.on == Some(unit.hart) && unit.is_of(vcpu) {
             return;

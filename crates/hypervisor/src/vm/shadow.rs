@@ -1,6 +1,60 @@
 //! State of a vCPU on shadow tables beside its other registers.
 
+use core::ops::{Deref, DerefMut};
+
 use crate::memory::shadow::ShadowTables;
+
+#[cfg(feature = "papers")]
+type Kept = alloc::boxed::Box<Shadow>;
+#[cfg(not(feature = "papers"))]
+type Kept = core::convert::Infallible;
+
+/// A vCPU's shadow tables, on the heap. In a build without the papers' methods no vCPU has any: there is no value of this type, so that
+/// the compiler leaves all code for it out.
+#[derive(Debug)]
+pub struct OwnShadow(Kept);
+
+#[cfg(feature = "papers")]
+impl OwnShadow {
+    /// State of a vCPU whose satp is Bare.
+    #[must_use]
+    pub fn new(tables: ShadowTables) -> Option<Self> {
+        Some(Self(Kept::new(Shadow::new(tables))))
+    }
+}
+
+#[cfg(not(feature = "papers"))]
+impl OwnShadow {
+    /// Returns none: a description that asks for shadow tables was refused.
+    #[must_use]
+    pub fn new(_: ShadowTables) -> Option<Self> {
+        None
+    }
+}
+
+impl Deref for OwnShadow {
+    type Target = Shadow;
+
+    fn deref(&self) -> &Shadow {
+        #[cfg(feature = "papers")]
+        {
+            &self.0
+        }
+        #[cfg(not(feature = "papers"))]
+        match self.0 {}
+    }
+}
+
+impl DerefMut for OwnShadow {
+    fn deref_mut(&mut self) -> &mut Shadow {
+        #[cfg(feature = "papers")]
+        {
+            &mut self.0
+        }
+        #[cfg(not(feature = "papers"))]
+        match self.0 {}
+    }
+}
 
 /// A vCPU's shadow tables, and the registers that they stand for.
 #[derive(Debug)]
@@ -18,8 +72,8 @@ pub struct Shadow {
 
 impl Shadow {
     /// State of a vCPU whose satp is Bare.
-    #[must_use]
-    pub const fn new(tables: ShadowTables) -> Self {
+    #[cfg(feature = "papers")]
+    const fn new(tables: ShadowTables) -> Self {
         Self {
             satp: 0,
             tables,

@@ -3,7 +3,6 @@
 //! `state` is locked by the hart that runs the vCPU, for as long as the vCPU runs. Others never wait for that lock on
 //! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
 
-use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::lock::{Mutex, place};
@@ -20,7 +19,7 @@ use crate::memory::translations::Cached;
 use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
 use crate::vm::float::Float;
-use crate::vm::shadow::Shadow;
+use crate::vm::shadow::OwnShadow;
 use crate::vm::word::{GuestWord, WaitConditions, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -135,7 +134,7 @@ pub struct VcpuState {
     /// Sibling that held the lock at the last spin exit, if known.
     pub holder: Option<VcpuNumber>,
     /// Its shadow tables, if its VM is translated by them.
-    pub shadow: Option<Box<Shadow>>,
+    pub shadow: Option<OwnShadow>,
     /// Gap and window of its pause-loop exits since its dispatch.
     pub pauses: PauseWindow,
     /// Wait that its last spin exits belong to.
@@ -225,7 +224,7 @@ impl Vcpu {
         sources: usize,
     ) -> Self {
         let state = VcpuState {
-            shadow: shadow.map(|tables| Box::new(Shadow::new(tables))),
+            shadow: shadow.and_then(OwnShadow::new),
             ..VcpuState::starting_at(0, 0, 0)
         };
         Self {

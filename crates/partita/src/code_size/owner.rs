@@ -70,7 +70,7 @@ fn leading_names(path: &str) -> Vec<&str> {
     names
 }
 
-/// True if the path goes on with a type, so that all of `names` are modules.
+/// Returns true if the path goes on with a type, so that all of `names` are modules.
 fn is_cut_at_type(path: &str, names: &[&str]) -> bool {
     let length: usize = names.iter().map(|name| name.len() + 2).sum();
     let rest = path.get(length..).unwrap_or_default();

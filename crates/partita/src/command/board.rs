@@ -16,10 +16,10 @@ pub(super) fn execute(
     disk: Option<&Path>,
     hypervisor: &HypervisorArgument,
 ) -> Result<(), Failure> {
-    let system = arguments.read()?;
+    let elf = hypervisor.path_for_board()?;
+    let system = arguments.read_for(&elf)?;
     let disk = disk.map(Path::to_owned);
     output::check([disk.as_ref()])?;
-    let elf = hypervisor.path()?;
     let cache = Cache::made()?;
     runner::images::ensure(
         &cache,

@@ -1,11 +1,21 @@
 //! `partita check`.
 
-use super::failure::Failure;
+use super::failure::{Failure, at};
 use super::input::SystemArguments;
 use super::output;
+use std::path::Path;
 
-pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
-    let system = arguments.read()?;
+pub(super) fn execute(
+    arguments: &SystemArguments,
+    hypervisor: Option<&Path>,
+) -> Result<(), Failure> {
+    let system = match hypervisor {
+        Some(hypervisor) => {
+            std::fs::metadata(hypervisor).map_err(at(hypervisor))?;
+            arguments.read_for(hypervisor)?
+        }
+        None => arguments.read()?,
+    };
     let vms = system.vms.len();
     let vcpus: u32 = system.vms.iter().map(|vm| vm.vcpus.value).sum();
     let (harts, memory) = (system.harts.value, system.memory.value);

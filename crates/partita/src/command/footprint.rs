@@ -5,7 +5,6 @@ use super::output::{self, write_json};
 use crate::code_size::CodeSize;
 use runner::run::{RunError, default_hypervisor};
 use runner::table::Table;
-use std::io::Write;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
@@ -48,8 +47,7 @@ pub(super) fn execute(arguments: &FootprintArguments) -> Result<(), Failure> {
     let size = CodeSize::read(&file, arguments.depth.into())
         .map_err(std::io::Error::other)
         .map_err(at(&path))?;
-    // A reader that has gone needs no table.
-    let _ = write!(std::io::stdout(), "{}", tables(&size, arguments.functions));
+    output::say(format_args!("{}", tables(&size, arguments.functions)));
     match &arguments.json {
         Some(path) => write_json(path, &size),
         None => Ok(()),

@@ -4,7 +4,7 @@ use super::failure::{Failure, at};
 use clap::ValueEnum;
 use runner::run::RunError;
 use std::path::{Path, PathBuf};
-use system::{Document, FileName, Mistakes, System, contents};
+use system::{Document, FileName, Mistakes, System, contents, papers_methods};
 
 /// A system and the changes to it.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,19 @@ pub(super) struct HypervisorArgument {
     pub(super) elf: Option<PathBuf>,
 }
 
+/// Name of a product's hypervisor where it was installed; it lacks the methods that only the papers use.
+const PRODUCT: &str = "hypervisor-product";
+
 impl HypervisorArgument {
+    /// Where the one for a board is: a product's, if it is there.
+    pub(super) fn path_for_board(&self) -> Result<PathBuf, RunError> {
+        let product = system::installed::program(&system::installed::command(), PRODUCT);
+        match self.elf {
+            None if product.is_file() => Ok(product),
+            _ => self.path(),
+        }
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> Result<PathBuf, RunError> {
         let path = self
@@ -51,13 +63,38 @@ impl HypervisorArgument {
     }
 }
 
+/// Returns true if the hypervisor in this file has the papers' methods. A file that cannot be read is refused by its user.
+fn has_papers_methods(hypervisor: &Path) -> bool {
+    let mark = abi::operator::WITHOUT_PAPERS.as_bytes();
+    match std::fs::read(hypervisor) {
+        Ok(file) => !file.windows(mark.len()).any(|bytes| bytes == mark),
+        Err(_) => true,
+    }
+}
+
 impl SystemArguments {
     pub(super) fn read(&self) -> Result<System, Failure> {
+        let (document, system) = self.read_document()?;
+        Mistakes::check(contents(&document, &system))?;
+        Ok(system)
+    }
+
+    /// Reads the system, and refuses methods that the hypervisor lacks.
+    pub(super) fn read_for(&self, hypervisor: &Path) -> Result<System, Failure> {
+        let (document, system) = self.read_document()?;
+        let mut problems = contents(&document, &system);
+        if !has_papers_methods(hypervisor) {
+            problems.extend(papers_methods(&document, &system));
+        }
+        Mistakes::check(problems)?;
+        Ok(system)
+    }
+
+    fn read_document(&self) -> Result<(Document, System), Failure> {
         let text = read_text(&self.file)?;
         let document = Document::new(&self.file, text, &self.changes)?;
         let system = System::read(&document)?;
-        Mistakes::check(contents(&document, &system))?;
-        Ok(system)
+        Ok((document, system))
     }
 }
 

@@ -36,7 +36,10 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(parent) = arguments.parent {
         end_with(parent)?;
     }
-    let mut system = arguments.system.read()?;
+    let mut system = match &arguments.hypervisor.elf {
+        Some(hypervisor) => arguments.system.read_for(hypervisor)?,
+        None => arguments.system.read()?,
+    };
     if arguments.shift.as_ref().is_some_and(|shift| shift.reversed) {
         system.vms.reverse();
     }

@@ -31,7 +31,7 @@ impl<K: Ord + Copy, V> SortedMap<K, V> {
         self.entries.binary_search_by(|(other, _)| other.cmp(&key))
     }
 
-    /// True without entries.
+    /// Returns true without entries.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -59,6 +59,7 @@ impl PageCache {
     }
 
     /// Notes that no page has a frame any more. The table's lock is held.
+    #[inline]
     pub fn clear(&self) {
         for entry in &self.0 {
             entry.store(0, Ordering::SeqCst);

@@ -36,6 +36,7 @@ pub struct Exit<'a> {
 
 /// Returns true if an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
 /// counter, the notification. Such a vCPU does not wait.
+#[inline]
 pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
     // A counter that has just overflowed is injected before pending interrupts are read.
     exit.state.counters.note_overflows(&mut HartCounters);

@@ -323,6 +323,7 @@ impl DeviceQueue {
     ///
     /// # Errors
     /// [`QueueError::Device`], if the chain was not in flight.
+    #[inline]
     pub fn take(&mut self, host: TheHost<'_>) -> Result<(u16, u32), QueueError> {
         let offset = USED + 4 + 8 * u64::from(self.used & self.mask());
         let entry = u64::from_le(host.doubleword(self.at(offset)));

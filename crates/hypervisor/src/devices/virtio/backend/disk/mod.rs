@@ -386,6 +386,7 @@ impl Disk {
     }
 
     /// Takes a completed operation of a slice, whose slot is free from here on.
+    #[inline]
     pub fn ended(&mut self, slice: SliceNumber) -> Option<Ended> {
         let slice = self.slices.get_mut(slice.0)?;
         let ended = slice.ended.pop_front()?;
