@@ -199,3 +199,42 @@ impl fmt::Display for SystemError {
 }
 
 impl core::error::Error for SystemError {}
+
+pub(super) type Parsed<T> = Result<T, SystemError>;
+
+/// A mistake that is about neither a property nor a value.
+pub(super) fn plain(subject: Subject, problem: Problem) -> SystemError {
+    SystemError {
+        subject,
+        property: None,
+        value: None,
+        problem,
+    }
+}
+
+/// A mistake in a named property or node.
+pub(super) fn about(subject: Subject, property: &str, problem: Problem) -> SystemError {
+    SystemError {
+        property: Some(ValueText::new(property)),
+        ..plain(subject, problem)
+    }
+}
+
+/// A mistake in a property's value.
+pub(super) fn refused(
+    subject: Subject,
+    property: &str,
+    value: impl core::fmt::Display,
+    problem: Problem,
+) -> SystemError {
+    SystemError {
+        value: Some(ValueText::new(value)),
+        ..about(subject, property, problem)
+    }
+}
+
+impl From<TreeError> for SystemError {
+    fn from(error: TreeError) -> Self {
+        plain(Subject::System, Problem::Tree(error))
+    }
+}

@@ -2,56 +2,28 @@
 
 mod field;
 mod root;
+mod slices;
+mod switches;
 mod vm;
 
-pub(super) use field::Field;
-
-use super::{Problem, Subject, SystemDescription, SystemError, ValueText, names};
-use crate::tree::{Token, Tree, TreeError};
+use super::error::{Parsed, about};
+use super::{Problem, Subject, SystemDescription, SystemError, names};
+use crate::tree::{Token, Tree};
 use root::SystemParts;
 use vm::{VmParts, begin_vm};
 
-pub(super) type Parsed<T> = Result<T, SystemError>;
-
-/// A mistake that is about neither a property nor a value.
-fn plain(subject: Subject, problem: Problem) -> SystemError {
-    SystemError {
-        subject,
-        property: None,
-        value: None,
-        problem,
-    }
-}
-
-/// A mistake in a named property or node.
-fn about(subject: Subject, property: &str, problem: Problem) -> SystemError {
-    SystemError {
-        property: Some(ValueText::new(property)),
-        ..plain(subject, problem)
-    }
-}
-
-/// A mistake in a property's value.
-pub(super) fn refused(
-    subject: Subject,
-    property: &str,
-    value: impl core::fmt::Display,
-    problem: Problem,
-) -> SystemError {
-    SystemError {
-        value: Some(ValueText::new(value)),
-        ..about(subject, property, problem)
-    }
-}
-
-impl From<TreeError> for SystemError {
-    fn from(error: TreeError) -> Self {
-        plain(Subject::System, Problem::Tree(error))
+impl<'a> SystemDescription<'a> {
+    /// Reads a description. Strings borrow from `dtb`.
+    ///
+    /// # Errors
+    /// The first mistake found, by VM, property and value.
+    pub fn parse(dtb: &'a [u8]) -> Result<Self, SystemError> {
+        parse(dtb)
     }
 }
 
 /// Reads a whole description.
-pub(super) fn parse(dtb: &[u8]) -> Parsed<SystemDescription<'_>> {
+fn parse(dtb: &[u8]) -> Parsed<SystemDescription<'_>> {
     let mut system = SystemParts::default();
     let mut vm: Option<VmParts> = None;
     let mut depth = 0;

@@ -1,13 +1,9 @@
 //! Slices of shared disks.
 
-use super::parse::{Field, Parsed, refused};
-use super::{MAX_SHARING, MAX_SLICES, Problem, Subject, SystemDescription, names};
-use arrayvec::ArrayVec;
-
 /// A part of a disk that a VM has as a disk of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SliceDescription {
-    /// The shared disk: a place in [`SystemDescription::disks`].
+    /// The shared disk: a place in [`SystemDescription::disks`](super::SystemDescription::disks).
     pub disk: u32,
     /// Its first sector, of 512 bytes, on the whole disk.
     pub first: u64,
@@ -18,7 +14,7 @@ pub struct SliceDescription {
 }
 
 /// Cells of a slice in its property: the disk, its first sector and its sectors in two cells each, and 1 where it may not be written.
-const CELLS: usize = 6;
+pub(super) const CELLS: usize = 6;
 
 impl SliceDescription {
     /// The cells that stand for it.
@@ -56,13 +52,13 @@ impl SliceDescription {
 }
 
 /// Bytes of a slice in its property.
-const BYTES: usize = 4 * CELLS;
+pub(super) const BYTES: usize = 4 * CELLS;
 
 /// The slices of a VM, as its property has them: a VM may have many, and few VMs have any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slices<'a> {
     /// Each was read once, and is good.
-    slices: &'a [[u8; BYTES]],
+    pub(super) slices: &'a [[u8; BYTES]],
 }
 
 impl<'a> Slices<'a> {
@@ -82,7 +78,8 @@ impl<'a> Slices<'a> {
     }
 }
 
-fn cells(bytes: &[u8; BYTES]) -> [u32; CELLS] {
+/// Cells of a slice.
+pub(super) fn cells(bytes: &[u8; BYTES]) -> [u32; CELLS] {
     let mut cells = [0; CELLS];
     let (words, _) = bytes.as_chunks::<4>();
     for (cell, word) in cells.iter_mut().zip(words) {
@@ -91,52 +88,7 @@ fn cells(bytes: &[u8; BYTES]) -> [u32; CELLS] {
     cells
 }
 
-fn read(bytes: &[u8; BYTES]) -> Option<SliceDescription> {
+/// Slice, if its cells are sound.
+pub(super) fn read(bytes: &[u8; BYTES]) -> Option<SliceDescription> {
     SliceDescription::from_cells(cells(bytes))
-}
-
-impl<'a> Field<'a> {
-    pub(super) fn slices(&self) -> Parsed<Slices<'a>> {
-        let (slices, rest) = self.property.value.as_chunks::<BYTES>();
-        if !rest.is_empty() {
-            return Err(self.error(Problem::WrongType));
-        }
-        for slice in slices {
-            if read(slice).is_none() {
-                let [disk, ..] = cells(slice);
-                return Err(self.refuse(disk, Problem::BadSlice));
-            }
-        }
-        match slices.len() <= MAX_SLICES {
-            true => Ok(Slices { slices }),
-            false => Err(self.error(Problem::TooMany)),
-        }
-    }
-}
-
-/// Checks that the slices of a system lie on its disks, and that no VM writes to another VM's slice.
-pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
-    let mut known: ArrayVec<SliceDescription, MAX_SHARING> = ArrayVec::new();
-    for (index, vm) in system.vms.iter().enumerate() {
-        let subject = Subject::Vm {
-            index,
-            name: Some(vm.name),
-        };
-        if let Some(slot) = vm.devices.iter().find(|slot| system.disks.contains(slot)) {
-            return Err(refused(subject, names::DEVICES, slot, Problem::Taken));
-        }
-        for slice in vm.slices.iter() {
-            let refuse = |problem| refused(subject, names::SLICES, slice.disk, problem);
-            if slice.disk as usize >= system.disks.len() {
-                return Err(refuse(Problem::NoSuchDevice));
-            }
-            if known.iter().any(|other| other.collides_with(&slice)) {
-                return Err(refuse(Problem::Taken));
-            }
-            known
-                .try_push(slice)
-                .map_err(|_| refuse(Problem::TooMany))?;
-        }
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Descriptions good and bad.
 
 use super::*;
-use crate::keys::Takes;
+use crate::keys::{self, Takes};
 use proptest::prelude::*;
 use std::string::{String, ToString};
 use std::vec::Vec;

@@ -1,7 +1,7 @@
 //! A property as it is read.
 
-use super::{Parsed, about, refused};
 use crate::keys::{Key, ROWS, Scope, Settings, Takes};
+use crate::system::error::{Parsed, about, refused};
 use crate::system::{
     HartId, HartSet, Hidden, MAX_HARTS, MAX_SLOTS, Problem, Slot, Subject, SystemError,
 };
@@ -10,21 +10,17 @@ use arrayvec::ArrayVec;
 
 /// A property as it is read: whose it is, and the typed views of its value.
 #[derive(Clone, Copy)]
-pub(in crate::system) struct Field<'a> {
+pub(super) struct Field<'a> {
     pub(super) subject: Subject,
-    pub(in crate::system) property: Property<'a>,
+    pub(super) property: Property<'a>,
 }
 
 impl<'a> Field<'a> {
-    pub(in crate::system) fn error(&self, problem: Problem) -> SystemError {
+    pub(super) fn error(&self, problem: Problem) -> SystemError {
         about(self.subject, self.property.name, problem)
     }
 
-    pub(in crate::system) fn refuse(
-        &self,
-        value: impl core::fmt::Display,
-        problem: Problem,
-    ) -> SystemError {
+    pub(super) fn refuse(&self, value: impl core::fmt::Display, problem: Problem) -> SystemError {
         refused(self.subject, self.property.name, value, problem)
     }
 

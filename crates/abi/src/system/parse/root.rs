@@ -1,11 +1,12 @@
 //! From the root's node, and the VMs, to the description of the system.
 
 use super::field::Field;
-use super::{Parsed, plain, refused};
+use super::{slices, switches};
 use crate::keys::{RESERVATION_LIMIT, Scope, Settings, TIME_SLICE};
+use crate::system::error::{Parsed, plain, refused};
 use crate::system::{
     Allocation, MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VMS, Problem, Slot, Subject,
-    SwitchDescription, SystemDescription, VmDescription, names, slices, switches,
+    SwitchDescription, SystemDescription, VmDescription, names,
 };
 use crate::tree::Property;
 use arrayvec::ArrayVec;

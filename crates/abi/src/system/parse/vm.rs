@@ -1,8 +1,8 @@
 //! From a VM's node to its description.
 
 use super::field::Field;
-use super::{Parsed, about, plain, refused};
 use crate::keys::{self, Scope, Settings};
+use crate::system::error::{Parsed, about, plain, refused};
 use crate::system::{
     Allocation, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_SWITCHES, MEMORY_GRANULE,
     Placement, Problem, Slices, Slot, Subject, VmDescription, VmName, names,

@@ -1,7 +1,7 @@
 //! Every property of the table of keys, at its limits and beyond.
 
 use super::*;
-use crate::keys::{ROWS, Scope};
+use crate::keys::{self, ROWS, Scope};
 
 /// The property rows of these scopes, with the place of each.
 pub(super) fn rows(scopes: [Scope; 2]) -> impl Iterator<Item = (usize, &'static keys::Row)> {
