@@ -217,7 +217,7 @@ fn mistakes_name_the_claim_and_the_remedy() {
         (
             "events.migration",
             "events.lost",
-            "nobody measures \"events.lost\"",
+            "there is no event \"lost\"",
         ),
         (r#"["throughput"]"#, r#"["ert"]"#, "no measure \"ert\""),
     ] {
