@@ -222,6 +222,87 @@ fn illegal_float_instructions_are_always_noted() {
     );
 }
 
+/// A hart waits for a store to a line that another zeroes by CBO.ZERO, and answers; the other ends with the cycles until the answer
+/// has come.
+#[test]
+fn zeroed_lines_end_wrs_at_once() {
+    let (word, answer, value, start, one) = (5, 6, 7, 28, 29);
+    let waiting = [
+        atomic(0x02, value, word, 0), // lr.d
+        WRS_NTO,
+        sd(one, answer),
+        jal(0, 0),
+    ];
+    let zeroing = [
+        lui(value, 16),
+        addi(value, value, -1),
+        bne(value, 0, -4),
+        csrrs(start, 0xb00, 0), // mcycle
+        cbo(4, word),
+        ld(value, answer, 0),
+        beq(value, 0, -4),
+        csrrs(value, 0xb00, 0),
+        sub(value, value, start),
+    ];
+    let zeroing = [&zeroing[..], &end_with(value, 30, 31)].concat();
+    let mut words = vec![
+        auipc(word, 4),
+        addi(answer, word, 1024),
+        addi(one, 0, 1),
+        csrrs(value, 0xf14, 0), // mhartid
+        bne(value, 0, 4 + 4 * zeroing.len() as i32),
+    ];
+    words.extend(zeroing);
+    words.extend(waiting);
+    // With turns of 1,000 cycles, of which a hart that is alone has 20.
+    for profile in [None, Some(Profile::default())] {
+        let cycles = run(&words, 2, 64, profile.as_ref());
+        assert!(cycles < 3000, "{cycles}");
+    }
+}
+
+/// Guest time is past zero, and vstimecmp lies in the future again: WFI ends there.
+#[test]
+fn vstimecmp_comes_after_guest_time_wraps() {
+    let (a, b) = (5, 6);
+    let [vsti, hvti] = [1 << 6, 0x444];
+    let mut words = vec![
+        addi(a, 0, 1),
+        slli(a, a, 63),
+        csrrs(0, 0x30a, a), // menvcfg.STCE
+        csrrs(0, 0x60a, a), // henvcfg.STCE
+        addi(a, 0, hvti),
+        csrrw(0, 0x603, a), // hideleg
+        addi(a, 0, vsti),
+        csrrw(0, 0x304, a), // mie
+        addi(a, 0, 500),
+        csrrw(0, 0x24d, a), // vstimecmp
+        // htimedelta = -(time + 1000): guest time is -1000.
+        csrrs(a, 0xc01, 0),
+        addi(a, a, 1000),
+        sub(a, 0, a),
+        csrrw(0, 0x605, a),
+        // Until guest time is not negative.
+        csrrs(b, 0xc01, 0),
+        add(b, b, a),
+        srli(b, b, 63),
+        bne(b, 0, -12),
+        csrrs(b, 0x344, 0), // mip: VSTIP is clear
+        andi(b, b, vsti),
+        WFI,
+        csrrs(a, 0x344, 0),
+        andi(a, a, vsti),
+        // 1, and VSTIP after the wait, and 128 times that before it.
+        slli(b, b, 1),
+        add(a, a, b),
+        addi(a, a, 1),
+    ];
+    words.extend(end_with(a, 30, 31));
+    for gear in gears() {
+        assert_eq!(run(&words, 1, 64, gear.as_ref()), 1 + 64, "{gear:?}");
+    }
+}
+
 /// stimecmp of a hart that sleeps, and of one that computes, while another hart moves mtime past it.
 #[test]
 fn mtime_set_forward_wakes_other_harts() {

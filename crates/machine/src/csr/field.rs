@@ -53,6 +53,8 @@ pub mod event {
 pub mod envcfg {
     #![allow(missing_docs)]
     pub use riscv::csr::environment::*;
+    /// The value of CBIE that makes CBO.INVAL a flush.
+    pub const CBIE_FLUSH: u64 = 1 << CBIE_SHIFT;
 
     pub const SUPERVISOR: u64 = FIOM | CBIE | CBCFE | CBZE | PMM;
     /// Fields of henvcfg that exist only while it is set in menvcfg.

@@ -15,6 +15,8 @@ pub struct Aclint {
     compares: Vec<u64>,
     /// Lead of mtime over the clock's ticks, modulo 2^64.
     offset: u64,
+    /// The clock's ticks when the levels were last those of the comparisons.
+    compared: u64,
     /// True if mtime has been set since the harts' deadlines were computed.
     #[serde(skip)]
     set: bool,
@@ -28,6 +30,7 @@ impl Aclint {
         Self {
             compares: vec![u64::MAX; harts as usize],
             offset: 0,
+            compared: 0,
             set: false,
         }
     }
@@ -38,15 +41,11 @@ impl Aclint {
         clock.ticks(now).wrapping_add(self.offset)
     }
 
-    /// The first machine time after mtime was last written at which mtime is at least `time`.
-    #[must_use]
-    pub fn cycles_at_time(&self, clock: &Clock, time: u64) -> Cycles {
-        match time.checked_sub(self.offset) {
-            Some(ticks) => clock.cycles_at(ticks),
-            // mtime was set ahead of `time`, or it was set back and `time` lies across its wrap.
-            None if self.offset <= u64::MAX / 2 => Cycles(0),
-            None => clock.cycles_at(time.wrapping_sub(self.offset)),
-        }
+    /// The first machine time after the last comparison at which mtime is `time`. Ticks that are half of mtime's range away
+    /// never come: no machine runs so long.
+    fn cycles_at(&self, clock: &Clock, time: u64) -> Cycles {
+        let from = self.compared.wrapping_add(self.offset);
+        cycles_after(clock, self.compared, time.wrapping_sub(from))
     }
 
     /// Reads MTIMER.
@@ -95,16 +94,7 @@ impl Aclint {
                 }
             }
         }
-        let time = self.time(&context.clock, context.now);
-        for (hart, &compare) in (0..).zip(&self.compares) {
-            let pending = time >= compare;
-            context
-                .effects
-                .irq_levels
-                .update(HartId(hart), |irq_levels| {
-                    irq_levels.machine_timer = pending
-                });
-        }
+        self.compare(context);
         Ok(())
     }
 
@@ -127,28 +117,39 @@ impl Aclint {
         }
     }
 
-    /// Raises the timer interrupts that are due.
-    pub fn tick(&self, context: &mut Context<'_>) {
-        let time = self.time(&context.clock, context.now);
-        for (hart, &compare) in (0..).zip(&self.compares) {
-            if time >= compare {
-                context
-                    .effects
-                    .irq_levels
-                    .update(HartId(hart), |irq_levels| irq_levels.machine_timer = true);
-            }
+    /// Raises the timer interrupts that are due, and lowers those whose comparison mtime has undone by wrapping past zero (§2.2).
+    pub fn tick(&mut self, context: &mut Context<'_>) {
+        // A hart whose turn comes later may be earlier in time: it undoes nothing.
+        if context.clock.ticks(context.now) >= self.compared {
+            self.compare(context);
         }
     }
 
-    /// When the next timer interrupt that is not yet pending will be.
+    /// Drives the levels that the comparisons have now.
+    fn compare(&mut self, context: &mut Context<'_>) {
+        self.compared = context.clock.ticks(context.now);
+        let time = self.time(&context.clock, context.now);
+        for (hart, &compare) in (0..).zip(&self.compares) {
+            let pending = time >= compare;
+            context
+                .effects
+                .irq_levels
+                .update(HartId(hart), |irq_levels| {
+                    irq_levels.machine_timer = pending
+                });
+        }
+    }
+
+    /// When the next timer interrupt that is not yet pending will be, or one that is pending ends because mtime wraps.
     #[must_use]
     pub fn next_event(&self, clock: &Clock, irq_levels: &IrqLevels) -> Cycles {
         (0..)
             .zip(&self.compares)
-            .filter(|&(hart, &compare)| {
-                compare != u64::MAX && !irq_levels.hart(HartId(hart)).machine_timer
+            .filter(|&(_, &compare)| compare != 0)
+            .map(|(hart, &compare)| {
+                let pending = irq_levels.hart(HartId(hart)).machine_timer;
+                self.cycles_at(clock, if pending { 0 } else { compare })
             })
-            .map(|(_, &compare)| self.cycles_at_time(clock, compare))
             .min()
             .unwrap_or(Cycles::NEVER)
     }
@@ -213,6 +214,15 @@ impl Aclint {
             });
         }
         Ok(())
+    }
+}
+
+/// The first machine time at which the clock has counted `more` ticks from `ticks` on; never if that is half of the counter's range
+/// or more: no machine runs so long.
+pub(super) fn cycles_after(clock: &Clock, ticks: u64, more: u64) -> Cycles {
+    match ticks.checked_add(more) {
+        Some(ticks) if more <= u64::MAX / 2 => clock.cycles_at(ticks),
+        _ => Cycles::NEVER,
     }
 }
 
@@ -351,6 +361,36 @@ mod tests {
         // Set back below what has passed: the deadline lies as far ahead as it says.
         bench.write_timer(150, MTIME_OFFSET, 8, 0);
         assert_eq!(bench.next(), Cycles(150 + 10_100));
+    }
+
+    /// ACLINT §2.1: mtime wraps; the comparison is unsigned.
+    #[test]
+    fn comparisons_follow_mtime_past_its_wrap() {
+        let mut bench = Bench::new();
+        bench.write_timer(0, 0, 8, 5);
+        bench.write_timer(0, 8, 8, u64::MAX - 2);
+        bench.write_timer(100, MTIME_OFFSET, 8, u64::MAX - 9);
+        // 10 ticks before the wrap: hart 0's value is reached, hart 1's comes after 7 ticks.
+        assert_eq!((bench.pending(0), bench.pending(1)), (true, false));
+        assert_eq!(bench.next(), Cycles(100 + 70));
+        bench.at(170, |aclint, context| aclint.tick(context));
+        assert_eq!((bench.pending(0), bench.pending(1)), (true, true));
+        assert_eq!(bench.next(), Cycles(200));
+        bench.at(200, |aclint, context| aclint.tick(context));
+        assert_eq!((bench.pending(0), bench.pending(1)), (false, false));
+        assert_eq!(bench.next(), Cycles(250));
+        bench.at(250, |aclint, context| aclint.tick(context));
+        assert_eq!((bench.pending(0), bench.pending(1)), (true, false));
+        assert_eq!(bench.next(), Cycles::NEVER);
+    }
+
+    #[test]
+    fn the_largest_comparison_comes_too() {
+        let mut bench = Bench::new();
+        bench.write_timer(0, MTIME_OFFSET, 8, u64::MAX - 3);
+        assert_eq!(bench.next(), Cycles(30));
+        bench.at(30, |aclint, context| aclint.tick(context));
+        assert!(bench.pending(0) && bench.pending(1));
     }
 
     #[test]

@@ -436,11 +436,12 @@ impl Devices {
         self.aclint.take_set()
     }
 
-    /// The first machine time at which [`Devices::time`] is at least `time`: for stimecmp and
-    /// vstimecmp deadlines.
+    /// The first machine time at which [`Devices::time`] has moved on by so many ticks since `now`: for stimecmp and vstimecmp
+    /// deadlines. Never if that is half of its range or more.
     #[must_use]
-    pub fn cycles_at_time(&self, time: u64) -> Cycles {
-        self.aclint.cycles_at_time(&self.config.clock, time)
+    pub fn cycles_after(&self, now: Cycles, ticks: u64) -> Cycles {
+        let clock = &self.config.clock;
+        super::aclint::cycles_after(clock, clock.ticks(now), ticks)
     }
 
     /// Request of the test finisher, if there was one.

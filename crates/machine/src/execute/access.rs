@@ -9,6 +9,7 @@ use crate::hart::{Hart, Reservation};
 use crate::memory::walk;
 use crate::memory::{PhysicalMemory, Scalar, StoreOutcome};
 use crate::system::System;
+use crate::timing::LineAccess;
 use crate::trace::Happening;
 use crate::translation::{Use, View};
 
@@ -118,7 +119,7 @@ impl Hart {
         let address = self.effective(view, address);
         self.refuse_misaligned(system, Access::Load, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
-            return self.load_across_pages(system, view, address);
+            return self.load_across_pages(system, view, address, count);
         }
         let place = self.place(system, view, Access::Load, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
@@ -130,11 +131,9 @@ impl Hart {
                     .insert_load(address, tag, offset, place.first_shift);
             }
             self.counts.host_translations += 1;
-            if keep.is_some() {
-                self.give_way(system, Access::Load, offset, count)?;
-            }
+            self.give_way(system, Access::Load, (offset, T::SIZE), count)?;
             let eyes = (view, tag);
-            self.charge_lines(system, eyes, Access::Load, (address, T::SIZE), offset);
+            self.charge_lines(system, eyes, LineAccess::Load, (address, T::SIZE), offset);
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
@@ -166,7 +165,7 @@ impl Hart {
             self.expire_timers();
         }
         let event = system.devices.next_event();
-        self.limit = self.limit.min(event.0);
+        self.deadlines.lower(event.0);
         if system.devices.power().is_some() {
             self.stop_soon();
         }
@@ -177,6 +176,7 @@ impl Hart {
         system: &mut System,
         view: View,
         address: u64,
+        count: u8,
     ) -> Result<T, Trapped> {
         let mut value = 0;
         // Both pages are translated before anything is read; RAM only.
@@ -193,9 +193,8 @@ impl Hart {
         if ram.offset(high.physical, rest).is_none() {
             return Err(self.access_fault(view, Access::Load, second));
         }
-        self.charge_line_crossing(system);
-        self.charge_place(system, view, Access::Load, address, low);
-        self.charge_place(system, view, Access::Load, second, high);
+        let both = [(address, low), (second, high)];
+        self.charge_both(system, view, LineAccess::Load, both, count)?;
         for index in (0..T::SIZE).rev() {
             let at = address.wrapping_add(index);
             let physical = if index < T::SIZE - rest {
@@ -210,18 +209,30 @@ impl Hart {
         Ok(T::from_u64(value))
     }
 
-    /// Charges a part of an access that crosses a page, if it is in RAM.
-    fn charge_place(
+    /// Charges both parts of an access that crosses a page, those in RAM.
+    ///
+    /// # Errors
+    /// [`Trapped`] if the hart gives its turn away before.
+    fn charge_both(
         &mut self,
         system: &mut System,
         view: View,
-        access: Access,
-        address: u64,
-        place: Place,
-    ) {
-        if let Some(offset) = system.memory.ram.offset(place.physical, 1) {
-            self.charge(system, (view, None), access, address, offset);
+        access: LineAccess,
+        parts: [(u64, Place); 2],
+        count: u8,
+    ) -> Result<(), Trapped> {
+        let ram = &system.memory.ram;
+        let offsets = parts.map(|(_, place)| ram.offset(place.physical, 1));
+        for offset in offsets.into_iter().flatten() {
+            self.give_way(system, access.access(), (offset, 1), count)?;
         }
+        self.charge_line_crossing(system);
+        for ((address, _), offset) in parts.into_iter().zip(offsets) {
+            if let Some(offset) = offset {
+                self.charge(system, (view, None), access, address, offset);
+            }
+        }
+        Ok(())
     }
 
     /// A store to RAM or a device, of any alignment.
@@ -257,7 +268,7 @@ impl Hart {
         let address = self.effective(view, address);
         self.refuse_misaligned(system, Access::Store, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
-            return self.store_across_pages(system, view, address, value, current);
+            return self.store_across_pages(system, view, address, value, (count, current));
         }
         let place = self.place(system, view, Access::Store, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
@@ -270,16 +281,11 @@ impl Hart {
                 self.tlb.insert_store(address, tag, offset, shift, open);
             }
             self.counts.host_translations += 1;
-            if keep.is_some() {
-                self.give_way(system, Access::Store, offset, count)?;
-            }
+            self.give_way(system, Access::Store, (offset, T::SIZE), count)?;
             let eyes = (view, tag);
-            self.charge_lines(system, eyes, Access::Store, (address, T::SIZE), offset);
+            self.charge_lines(system, eyes, LineAccess::Store, (address, T::SIZE), offset);
             let outcome = system.memory.store_scalar(place.physical, value, current);
-            if system.memory.host_written() || system.memory.hits() > 0 {
-                self.stop_soon();
-            }
-            self.note_words(system);
+            self.after_store(system);
             return outcome.ok_or_else(|| self.access_fault(view, Access::Store, address));
         }
         if !address.is_multiple_of(T::SIZE) {
@@ -300,7 +306,7 @@ impl Hart {
         view: View,
         address: u64,
         value: T,
-        current: CodeIndex,
+        (count, current): (u8, CodeIndex),
     ) -> Result<StoreOutcome, Trapped> {
         let boundary = (address | (PAGE_BYTES - 1)).wrapping_add(1);
         let first_part = boundary.wrapping_sub(address);
@@ -314,9 +320,8 @@ impl Hart {
         if ram.offset(high.physical, T::SIZE - first_part).is_none() {
             return Err(self.access_fault(view, Access::Store, second));
         }
-        self.charge_line_crossing(system);
-        self.charge_place(system, view, Access::Store, address, low);
-        self.charge_place(system, view, Access::Store, second, high);
+        let both = [(address, low), (second, high)];
+        self.charge_both(system, view, LineAccess::Store, both, count)?;
         let mut outcome = StoreOutcome::default();
         for (index, byte) in (0..T::SIZE).zip(value.to_u64().to_le_bytes()) {
             let physical = if index < first_part {
@@ -328,11 +333,16 @@ impl Hart {
                 outcome.discarded_current |= stored.discarded_current;
             }
         }
+        self.after_store(system);
+        Ok(outcome)
+    }
+
+    /// Ends the turn soon if a store has hit a hart's wait or the host's word, and tells whoever listens of it.
+    pub(crate) fn after_store(&mut self, system: &mut System) {
         if system.memory.host_written() || system.memory.hits() > 0 {
             self.stop_soon();
         }
         self.note_words(system);
-        Ok(outcome)
     }
 
     /// Tells whoever listens of stores to words that are listened to.

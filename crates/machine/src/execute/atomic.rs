@@ -1,15 +1,11 @@
-//! The A extension with Zabha, Zawrs' reservations, and cache-block operations.
+//! The A extension with Zabha, and Zawrs' reservations.
 
 use crate::code::CodeIndex;
-use crate::csr::field::envcfg;
-use crate::hart::{Access, Cause, Exception, Hart, Privilege, Trapped};
+use crate::hart::{Access, Hart, Trapped};
 use crate::instruction::{Instruction, Operation};
 use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
 use crate::system::System;
 use crate::trace::locks::TICKET;
-
-/// Bytes of a cache block of Zicbom and Zicboz.
-pub const CACHE_BLOCK: u64 = 64;
 
 /// The width field of an atomic instruction: log2 of the operand's bytes.
 const fn width_of(i: Instruction) -> u32 {
@@ -65,7 +61,7 @@ impl Hart {
             let address = self.effective(self.data_view(), address);
             let offset = physical.wrapping_sub(system.memory.ram.base());
             match access {
-                Access::Store => self.measure_store::<T>(system, address, offset, count)?,
+                Access::Store => self.measure_modify::<T>(system, address, offset, count)?,
                 _ => self.measure_load::<T>(system, address, offset, count)?,
             }
             self.cycles += cost;
@@ -138,10 +134,7 @@ impl Hart {
         current: CodeIndex,
     ) -> Result<StoreOutcome, Trapped> {
         let outcome = system.memory.store_scalar(physical, value, current);
-        if system.memory.host_written() || system.memory.hits() > 0 {
-            self.stop_soon();
-        }
-        self.note_words(system);
+        self.after_store(system);
         Ok(outcome.unwrap_or_default())
     }
 
@@ -180,114 +173,5 @@ impl Hart {
         };
         self.x[i.rd as usize] = old;
         self.finish_store(system, physical, T::from_u64(new), current)
-    }
-
-    /// CBO.INVAL, CBO.CLEAN, CBO.FLUSH and CBO.ZERO: "Cache-Management Operations".
-    #[inline(never)]
-    pub(super) fn cache_block(
-        &mut self,
-        system: &mut System,
-        i: Instruction,
-        current: CodeIndex,
-    ) -> Result<StoreOutcome, Trapped> {
-        let raw = i.immediate.cast_unsigned();
-        let zero = raw >> 20 == 4;
-        let enabled = |register: u64| match raw >> 20 {
-            0 => register & envcfg::CBIE != 0,
-            1 | 2 => register & envcfg::CBCFE != 0,
-            _ => register & envcfg::CBZE != 0,
-        };
-        let mode = self.mode();
-        let below_machine = mode.privilege != Privilege::Machine;
-        let user = mode.privilege == Privilege::User;
-        if below_machine && !enabled(self.csrs.menvcfg)
-            || user && !mode.virtualized && !enabled(self.csrs.senvcfg)
-        {
-            return Err(self.raise(Exception::new(Cause::IllegalInstruction, raw.into())));
-        }
-        if mode.virtualized && (!enabled(self.csrs.henvcfg) || user && !enabled(self.csrs.senvcfg))
-        {
-            return Err(self.raise(Exception::new(Cause::VirtualInstruction, raw.into())));
-        }
-        let view = self.data_view();
-        let address = self.effective(view, self.x[i.rs1 as usize]);
-        let block = address & !(CACHE_BLOCK - 1);
-        if zero {
-            if self.zero_known(system, block) {
-                return Ok(StoreOutcome::default());
-            }
-            let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
-            let place = place.inspect_err(|_| self.name_inside_block(address))?;
-            if place.whole_page
-                && let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK)
-                && let Some(open) = system.memory.open(offset)
-            {
-                let (tag, shift) = (self.data_tag, place.first_shift);
-                self.tlb.insert_store(block, tag, offset, shift, open);
-            }
-            if let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK) {
-                let eyes = (view, Some(self.data_tag));
-                self.charge(system, eyes, Access::Store, block, offset);
-            }
-            let mut outcome = StoreOutcome::default();
-            for at in (0..CACHE_BLOCK).step_by(8) {
-                match system
-                    .memory
-                    .store_scalar(place.physical + at, 0_u64, current)
-                {
-                    Some(stored) => outcome.discarded_current |= stored.discarded_current,
-                    None => {
-                        let guest = view.mode.virtualized;
-                        let fault = Exception::at(Cause::StoreAccess, address, guest);
-                        return Err(self.raise(fault));
-                    }
-                }
-            }
-            self.note_words(system);
-            return Ok(outcome);
-        }
-        // Management needs no more than that a load or a store be permitted; faults are a store's.
-        let place = match self.place(system, view, Access::Load, block, CACHE_BLOCK) {
-            Ok(place) => place,
-            Err(_) => self
-                .place(system, view, Access::Store, block, CACHE_BLOCK)
-                .inspect_err(|_| self.name_inside_block(address))?,
-        };
-        if system
-            .memory
-            .ram
-            .offset(place.physical, CACHE_BLOCK)
-            .is_none()
-        {
-            let fault = Exception::at(Cause::StoreAccess, address, view.mode.virtualized);
-            return Err(self.raise(fault));
-        }
-        Ok(StoreOutcome::default())
-    }
-
-    /// Zeroes a cache block in a page that stores may go straight to, if the host TLB knows one.
-    fn zero_known(&mut self, system: &mut System, block: u64) -> bool {
-        let entry = self.tlb.store_entry(block);
-        if !entry.serves::<u64>(block, self.data_tag) {
-            return false;
-        }
-        let offset = entry.addend.wrapping_add(block);
-        let Some(bytes) = system.memory.ram.bytes_mut(offset, CACHE_BLOCK) else {
-            return false;
-        };
-        bytes.fill(0);
-        let eyes = (self.data_view(), Some(self.data_tag));
-        self.charge(system, eyes, Access::Store, block, offset);
-        true
-    }
-
-    /// Makes an exception that was found for a cache block's start name the address in the block that
-    /// the instruction gave.
-    const fn name_inside_block(&mut self, address: u64) {
-        self.exception.value = address;
-        // A pseudoinstruction tells of a page table that could not be reached: its address stays.
-        if self.exception.guest_physical != 0 && self.exception.instruction == 0 {
-            self.exception.guest_physical |= address & (CACHE_BLOCK - 1);
-        }
     }
 }

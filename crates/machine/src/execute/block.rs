@@ -20,7 +20,7 @@ struct Cursor {
     pending: bool,
 }
 
-/// Executes blocks until [`Hart::limit`] or something that the caller has to look after.
+/// Executes blocks until the limit of the hart's deadlines or something that the caller has to look after.
 ///
 /// On return `pc`, `cycles` and `retired` are up to date.
 pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
@@ -151,7 +151,7 @@ fn follow<G: Gear>(
     hart.cycles += u64::from(count);
     let linkable = !from.is_null() && target >> PAGE_SHIFT == cursor.block >> PAGE_SHIFT;
     let from = if linkable { index_of(base, from) } else { 0 };
-    if hart.cycles >= hart.limit {
+    if hart.cycles >= hart.deadlines.limit() {
         hart.pc = target;
         hart.resume_from(from, None);
         return Err(Exit::Limit);

@@ -83,12 +83,15 @@ pub(super) fn privileged<G: Gear>(
 ) -> Step {
     let encoding = position.field().cast_unsigned();
     let is_csr = position.operation() == Operation::Csr;
-    if G::MEASURED {
-        hart.cycles += cost(system, |costs| match is_csr {
+    let cost = if G::MEASURED {
+        cost(system, |costs| match is_csr {
             true => costs.csr,
             false => costs.of_system(encoding),
-        });
-    }
+        })
+    } else {
+        0
+    };
+    hart.cycles += cost;
     position.retire_before(hart);
     hart.look_at_interrupts = true;
     let next = if is_csr {
@@ -96,6 +99,10 @@ pub(super) fn privileged<G: Gear>(
     } else {
         hart.execute_system(encoding, system)
     };
+    if G::MEASURED && hart.yielded {
+        // It is executed in the next turn, and charged then.
+        hart.cycles -= cost;
+    }
     proceed(hart, position, next)
 }
 

@@ -5,6 +5,7 @@ use crate::hart::{Access, Hart, Mode, Privilege, Trapped};
 use crate::instruction::DISCARD;
 use crate::memory::Scalar;
 use crate::system::System;
+use crate::timing::LineAccess;
 use crate::translation::{Masking, View};
 use crate::zicsr::Next;
 
@@ -80,7 +81,8 @@ impl Hart {
         if entry.serves::<T>(address, tag) {
             let offset = entry.addend.wrapping_add(address);
             let eyes = (view, Some(tag));
-            self.charge_lines(system, eyes, Access::Load, (address, T::SIZE), offset);
+            self.give_way(system, Access::Load, (offset, T::SIZE), 1)?;
+            self.charge_lines(system, eyes, LineAccess::Load, (address, T::SIZE), offset);
             // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
             return Ok(unsafe { system.memory.ram.read_unchecked::<T>(offset) });
         }
@@ -122,7 +124,8 @@ impl Hart {
         if entry.serves::<T>(address, tag) {
             let offset = entry.addend.wrapping_add(address);
             let eyes = (view, Some(tag));
-            self.charge_lines(system, eyes, Access::Store, (address, T::SIZE), offset);
+            self.give_way(system, Access::Store, (offset, T::SIZE), 1)?;
+            self.charge_lines(system, eyes, LineAccess::Store, (address, T::SIZE), offset);
             // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
             unsafe { system.memory.ram.write_unchecked::<T>(offset, value) };
             return Ok(());

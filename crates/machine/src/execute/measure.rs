@@ -7,7 +7,7 @@ use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Scalar};
 use crate::profile::Costs;
 use crate::system::System;
-use crate::timing::{Charge, LINE_SHIFT, PageName, Walked};
+use crate::timing::{Charge, LINE_SHIFT, LineAccess, PageName, Walked};
 use crate::translation::{View, WalkTrace};
 
 /// A cost in cycles, 0 without models. Looked for where it is needed: few of the instructions that come here cost more than a
@@ -40,7 +40,7 @@ impl Hart {
         if free && address & (T::SIZE - 1) == 0 {
             return Ok(());
         }
-        self.measure_slow(system, Access::Load, (address, T::SIZE), offset, count)
+        self.measure_slow(system, LineAccess::Load, (address, T::SIZE), offset, count)
     }
 
     /// Charges a store that reached RAM at `offset`, in one page, `count` instructions into its block: all
@@ -56,6 +56,34 @@ impl Hart {
         offset: u64,
         count: u8,
     ) -> Result<(), Trapped> {
+        let access = LineAccess::Store;
+        self.measure_change::<T>(system, access, address, (offset, count))
+    }
+
+    /// Charges an atomic access, which needs the line's right to store.
+    ///
+    /// # Errors
+    /// As [`Self::measure_load`].
+    #[inline(always)]
+    pub(super) fn measure_modify<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        address: u64,
+        offset: u64,
+        count: u8,
+    ) -> Result<(), Trapped> {
+        let access = LineAccess::Modify;
+        self.measure_change::<T>(system, access, address, (offset, count))
+    }
+
+    #[inline(always)]
+    fn measure_change<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        access: LineAccess,
+        address: u64,
+        (offset, count): (u64, u8),
+    ) -> Result<(), Trapped> {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
         let page = self.name_of(address, self.data_tag);
         let free = system
@@ -65,7 +93,7 @@ impl Hart {
         if free && address & (T::SIZE - 1) == 0 {
             return Ok(());
         }
-        self.measure_slow(system, Access::Store, (address, T::SIZE), offset, count)
+        self.measure_slow(system, access, (address, T::SIZE), offset, count)
     }
 
     /// Charges accesses that the filter does not vouch for, and misaligned ones.
@@ -73,13 +101,13 @@ impl Hart {
     fn measure_slow(
         &mut self,
         system: &mut System,
-        access: Access,
+        access: LineAccess,
         (address, size): (u64, u64),
         offset: u64,
         count: u8,
     ) -> Result<(), Trapped> {
-        self.refuse_misaligned(system, access, address, size)?;
-        self.give_way(system, access, offset, count)?;
+        self.refuse_misaligned(system, access.access(), address, size)?;
+        self.give_way(system, access.access(), (offset, size), count)?;
         let eyes = (self.data_view(), Some(self.data_tag));
         self.charge_lines(system, eyes, access, (address, size), offset);
         Ok(())
@@ -111,7 +139,7 @@ impl Hart {
         Err(self.raise(Exception::at(cause, address, guest)))
     }
 
-    /// Gives the turn away before an access that other harts take part in, unless all of them have come as
+    /// Gives the turn away before an access of so many bytes that other harts take part in, unless all of them have come as
     /// far as this one: they must not see it, nor miss it, before its time.
     ///
     /// # Errors
@@ -120,15 +148,19 @@ impl Hart {
         &mut self,
         system: &System,
         access: Access,
-        offset: u64,
+        (offset, size): (u64, u64),
         count: u8,
     ) -> Result<(), Trapped> {
         if self.cycles + u64::from(count) <= self.horizon.saturating_add(1) {
             return Ok(());
         }
-        let physical = system.memory.ram.base().wrapping_add(offset);
+        let first = system.memory.ram.base().wrapping_add(offset);
+        let last = first.wrapping_add(size.saturating_sub(1));
         let crosses = system.timing.as_ref().is_some_and(|timing| {
-            timing.is_shared_access(self.id, physical, access == Access::Store)
+            let store = access == Access::Store;
+            timing.is_shared_access(self.id, first, store)
+                || (first ^ last) >> LINE_SHIFT != 0
+                    && timing.is_shared_access(self.id, last, store)
         });
         if crosses {
             self.yielded = true;
@@ -166,7 +198,7 @@ impl Hart {
     #[inline(never)]
     fn measure_fetch_slow(&mut self, system: &mut System, offset: u64, pc: u64) -> bool {
         let eyes = (self.fetch_view(), Some(self.fetch_tag));
-        self.charge(system, eyes, Access::Fetch, pc, offset);
+        self.charge(system, eyes, LineAccess::Fetch, pc, offset);
         self.fetch_is_free(system, offset, pc)
     }
 
@@ -177,10 +209,11 @@ impl Hart {
         &mut self,
         system: &mut System,
         (view, tag): (View, Option<u64>),
-        access: Access,
+        line_access: LineAccess,
         address: u64,
         offset: u64,
     ) {
+        let access = line_access.access();
         let Some(mut timing) = system.timing.take() else {
             return;
         };
@@ -190,7 +223,7 @@ impl Hart {
             _ => self.space_of(view),
         };
         let charge = Charge {
-            access,
+            access: line_access,
             address,
             physical: system.memory.ram.base().wrapping_add(offset),
             space,
@@ -222,7 +255,7 @@ impl Hart {
         &mut self,
         system: &mut System,
         eyes: (View, Option<u64>),
-        access: Access,
+        access: LineAccess,
         (address, size): (u64, u64),
         offset: u64,
     ) {

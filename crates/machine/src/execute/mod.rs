@@ -6,6 +6,7 @@
 mod access;
 mod atomic;
 mod block;
+mod cache_block;
 mod control;
 mod fetch;
 mod float;
@@ -53,7 +54,7 @@ impl Gear for Measured {
 /// Why the execution loop came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// `limit` is reached, or somebody lowered it.
+    /// The limit of the hart's deadlines is reached, or something became due earlier.
     Limit,
     /// An instruction raised an exception: pc is that instruction's.
     Trap,
@@ -90,10 +91,10 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
             system.devices.acknowledge_software_edge(hart.id);
             hart.irq_levels.supervisor_software_edge = false;
         }
-        if hart.cycles >= hart.timer_deadline {
+        if hart.cycles >= hart.deadlines.timer() {
             hart.refresh_timers(system);
         }
-        if hart.cycles >= hart.overflow_check {
+        if hart.cycles >= hart.deadlines.overflow() {
             hart.check_overflow();
         }
         if std::mem::take(&mut hart.look_at_interrupts)
@@ -109,16 +110,13 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
             forget_fetch(hart);
             continue;
         }
-        hart.limit = deadline
-            .min(hart.timer_deadline)
-            .min(hart.overflow_check)
-            .min(event.0);
+        hart.deadlines.begin(deadline, event.0);
         if hart.stops.is_some() && hart.stops_here() {
             return false;
         }
         if hart.shadow.is_some() {
             // Block by block, so that the checker can say where the hart is.
-            hart.limit = 0;
+            hart.stop_soon();
         }
         if execute::<G>(hart, system) == Exit::Trap {
             if G::MEASURED && std::mem::take(&mut hart.yielded) {

@@ -157,10 +157,9 @@ impl Hart {
             .filter(|&counter| self.may_overflow(counter))
             .map(|counter| self.counter(counter).wrapping_neg().wrapping_sub(1))
             .min();
-        self.overflow_check = least.map_or(u64::MAX, |least| {
+        self.deadlines.set_overflow(least.map_or(u64::MAX, |least| {
             self.cycles.saturating_add(least.saturating_add(1))
-        });
-        self.limit = self.limit.min(self.overflow_check);
+        }));
     }
 
     /// Notices counters that have overflowed: sets their OF and makes the interrupt pending.

@@ -2,6 +2,7 @@
 
 mod context;
 mod counters;
+mod deadlines;
 mod describe;
 mod saved;
 mod stops;
@@ -11,6 +12,7 @@ mod trap;
 mod wait;
 
 pub use crate::base::{Access, Cause, Exception, Mode, Privilege, Trapped};
+pub(crate) use deadlines::Deadlines;
 pub use saved::SavedHart;
 pub(crate) use stops::{Reached, Stops};
 pub use wait::{Expiry, Wait};
@@ -47,8 +49,8 @@ pub struct Hart {
     pub cycles: u64,
     /// Instructions retired since reset, up to date between blocks.
     pub retired: u64,
-    /// When `cycles` reaches this the execution loop stops. Lowered to stop it earlier.
-    pub limit: u64,
+    /// When the execution loop has to stop.
+    pub(crate) deadlines: Deadlines,
     /// The least time that the other running harts have reached: the hart gives its turn away before it
     /// makes an access later than this that another hart takes part in.
     pub(crate) horizon: u64,
@@ -80,10 +82,6 @@ pub struct Hart {
     pub wait: Wait,
     /// Levels that devices drive into the hart.
     pub irq_levels: HartIrqLevels,
-    /// When a timer comparison of the hart next becomes true.
-    pub timer_deadline: u64,
-    /// When a counter can next overflow.
-    pub(crate) overflow_check: u64,
     /// Translations in use.
     pub tlb: HostTlb,
     /// The checker for missing fences, while it is on.
@@ -123,7 +121,7 @@ impl Hart {
             pc: 0,
             cycles: 0,
             retired: 0,
-            limit: 0,
+            deadlines: Deadlines::new(),
             horizon: u64::MAX,
             yielded: false,
             mode: Mode::MACHINE,
@@ -139,8 +137,6 @@ impl Hart {
             reservation: None,
             wait: Wait::Nothing,
             irq_levels: HartIrqLevels::default(),
-            timer_deadline: u64::MAX,
-            overflow_check: u64::MAX,
             tlb: HostTlb::new(),
             shadow: None,
             trace: WalkTrace::default(),
@@ -189,7 +185,7 @@ impl Hart {
     /// Makes the execution loop stop at the end of the block.
     #[inline]
     pub const fn stop_soon(&mut self) {
-        self.limit = 0;
+        self.deadlines.stop_soon();
     }
 
     /// Notes what happens on this hart now, if somebody listens.

@@ -58,7 +58,7 @@ impl Hart {
             resume: Some(self.resumed(memory.generation()).from)
                 .filter(|&from| memory.is_decoded(from))
                 .unwrap_or(0),
-            timer_deadline: self.timer_deadline,
+            timer_deadline: self.deadlines.timer(),
             tlb: self.tlb.save(),
             extension: self.extension.clone(),
             counts: self.counts.clone(),
@@ -85,7 +85,7 @@ impl Hart {
         self.reservation = saved.reservation;
         self.wait = saved.wait;
         self.irq_levels = saved.irq_levels;
-        self.timer_deadline = saved.timer_deadline;
+        self.deadlines.set_timer(saved.timer_deadline);
         self.extension = saved.extension;
         self.counts = saved.counts;
         self.translation_changed();

@@ -54,7 +54,7 @@ impl Hart {
             }
         }
         if stops.are_close() {
-            self.limit = self.limit.min(self.cycles + 1);
+            self.deadlines.lower(self.cycles + 1);
         }
         stops.reached.is_some()
     }

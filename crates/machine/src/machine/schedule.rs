@@ -320,7 +320,7 @@ impl Machine {
             if self.system.devices.irq_levels(hart.id) != hart.irq_levels {
                 return None;
             }
-            latest = latest.min(deadline).min(hart.timer_deadline);
+            latest = latest.min(deadline).min(hart.deadlines.timer());
         }
         // Before the next event of a device, which may drive interrupt levels, too.
         let latest = latest.min(self.system.devices.next_event().0);
@@ -340,7 +340,7 @@ impl Machine {
             if self.system.devices.irq_levels(hart.id) != hart.irq_levels {
                 return true;
             }
-            event = event.min(own).min(hart.timer_deadline);
+            event = event.min(own).min(hart.deadlines.timer());
         }
         if event == u64::MAX {
             return false;

@@ -38,7 +38,7 @@ impl Machine {
         let stands = |hart: &Hart| {
             is_at_own_trap(hart)
                 && (hart.mode().privilege == Privilege::Machine
-                    || hart.timer_deadline == u64::MAX && quiet())
+                    || hart.deadlines.timer() == u64::MAX && quiet())
         };
         let waits = |hart: &Hart| hart.wait != Wait::Nothing;
         let stalled = self.harts.iter().all(|hart| waits(hart) || stands(hart))

@@ -67,7 +67,7 @@ pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, 
     let hit = system.memory.is_hit(hart.id);
     let changed = irq_levels != hart.irq_levels;
     // The hart that has set mtime did so, at `signal`.
-    let expired_timers = hart.timer_deadline == 0;
+    let expired_timers = hart.deadlines.is_timer_expired();
     if !hit && !changed && next_end(hart).0 >= end {
         hart.cycles = hart.cycles.max(start).max(end);
         if hart.cycles > begun {
@@ -103,7 +103,7 @@ pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, 
             return;
         }
         hart.cycles = hart.cycles.max(next);
-        if hart.cycles >= hart.timer_deadline {
+        if hart.cycles >= hart.deadlines.timer() {
             hart.refresh_timers(system);
         }
         woken = hart.has_wakeup(system);
@@ -128,7 +128,7 @@ fn next_end(hart: &Hart) -> (u64, u64, Option<Expiry>) {
         Wait::Store { deadline, expiry } => (deadline, Some(expiry)),
         _ => (u64::MAX, None),
     };
-    (deadline.min(hart.timer_deadline), deadline, expiry)
+    (deadline.min(hart.deadlines.timer()), deadline, expiry)
 }
 
 /// The end of the time that a WRS may wait.

@@ -7,11 +7,56 @@ use crate::base::PAGE_SHIFT;
 use crate::base::Reference;
 use crate::count::Event;
 
+/// An access as the caches see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineAccess {
+    /// Fetch of instructions.
+    Fetch,
+    /// Load.
+    Load,
+    /// Store.
+    Store,
+    /// Load and store that nothing comes between: SC and the AMOs.
+    Modify,
+    /// Store of the whole line, whose old bytes nobody needs: CBO.ZERO.
+    Overwrite,
+    /// CBO.CLEAN: memory gets the line's bytes.
+    Clean,
+    /// CBO.FLUSH: memory gets the line's bytes, and the caches lose it.
+    Flush,
+    /// CBO.INVAL: the caches lose the line.
+    Invalidate,
+}
+
+impl LineAccess {
+    /// Kind of access for page tables and TLBs.
+    #[must_use]
+    pub const fn access(self) -> Access {
+        match self {
+            Self::Fetch => Access::Fetch,
+            Self::Load | Self::Clean | Self::Flush | Self::Invalidate => Access::Load,
+            Self::Store | Self::Modify | Self::Overwrite => Access::Store,
+        }
+    }
+
+    /// Tests whether it changes the line's bytes.
+    #[must_use]
+    pub const fn is_store(self) -> bool {
+        matches!(self.access(), Access::Store)
+    }
+
+    /// Tests whether it manages the line in all caches.
+    #[must_use]
+    pub const fn is_management(self) -> bool {
+        matches!(self, Self::Clean | Self::Flush | Self::Invalidate)
+    }
+}
+
 /// An access to charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
     /// Kind of access.
-    pub access: Access,
+    pub access: LineAccess,
     /// The address that the program gave.
     pub address: u64,
     /// Physical address.
@@ -30,13 +75,7 @@ impl Charge {
     /// Tests whether it is a fetch.
     #[must_use]
     pub const fn is_fetch(self) -> bool {
-        matches!(self.access, Access::Fetch)
-    }
-
-    /// Tests whether it is a store.
-    #[must_use]
-    pub const fn is_store(self) -> bool {
-        matches!(self.access, Access::Store)
+        matches!(self.access, LineAccess::Fetch)
     }
 
     pub(super) const fn page(self) -> u64 {
@@ -49,7 +88,7 @@ impl Charge {
 
     /// Event of a miss of the first-level TLB.
     pub(super) const fn tlb_miss(self) -> Event {
-        match self.access {
+        match self.access.access() {
             Access::Fetch => Event::FetchTlbMisses,
             Access::Load => Event::LoadTlbMisses,
             Access::Store => Event::StoreTlbMisses,

@@ -88,10 +88,15 @@ fn step(random: &mut Random) -> Step {
             })
         }
         _ => {
-            let access = match random.below(4) {
-                0 => Access::Fetch,
-                1 => Access::Store,
-                _ => Access::Load,
+            let access = match random.below(64) {
+                0..=15 => LineAccess::Fetch,
+                16..=27 => LineAccess::Store,
+                28..=30 => LineAccess::Modify,
+                31 => LineAccess::Overwrite,
+                32 => LineAccess::Clean,
+                33 => LineAccess::Flush,
+                34 => LineAccess::Invalidate,
+                _ => LineAccess::Load,
             };
             let space = space(random);
             // Spaces share some physical lines, by different addresses.
@@ -123,12 +128,14 @@ fn apply(
         Step::FenceInstructions => timing.fence_instructions(hart),
         Step::Access(charge, shift) => {
             let (name, line) = (name(charge.address, charge.space), charge.line());
-            let free = match charge.access {
+            let free = match charge.access.access() {
                 Access::Fetch => timing.fetch_is_free(hart, name, line),
                 Access::Load => timing.load_is_free(hart, name, line),
                 Access::Store => timing.store_is_free(hart, name, line),
             };
-            if free && ask {
+            // The filters are asked for what translated code does.
+            let asked = !charge.access.is_management() && charge.access != LineAccess::Overwrite;
+            if free && ask && asked {
                 return 0;
             }
             let reference = |level: u8, guest_stage| Reference {

@@ -171,12 +171,14 @@ impl HartTiming {
     /// is translated.
     pub(super) fn vouch(&mut self, charge: Charge, slot: Option<usize>) {
         let line = charge.line();
-        match charge.access {
-            Access::Fetch => self.fetches.insert(line),
-            Access::Load => self.loads.insert(line),
-            Access::Store => {
-                self.loads.insert(line);
-                self.stores.insert(line);
+        if !charge.access.is_management() {
+            match charge.access.access() {
+                Access::Fetch => self.fetches.insert(line),
+                Access::Load => self.loads.insert(line),
+                Access::Store => {
+                    self.loads.insert(line);
+                    self.stores.insert(line);
+                }
             }
         }
         if let Some(name) = charge.name

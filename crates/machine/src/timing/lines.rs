@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Geometry, LINE_SHIFT, Timing};
+use super::{Geometry, LINE_SHIFT, LineAccess, Timing};
 use crate::base::HartId;
 use crate::base::PAGE_SHIFT;
 use crate::count::{Event, EventCounts};
@@ -90,9 +90,10 @@ impl Timing {
         &mut self,
         id: HartId,
         line: u64,
-        store: bool,
+        access: LineAccess,
         counts: &mut EventCounts,
     ) -> u64 {
+        let store = access.is_store();
         let Some(hart) = self.harts.get_mut(id.index()) else {
             return 0;
         };
@@ -118,7 +119,10 @@ impl Timing {
                     self.presence.remove(evicted);
                 }
                 self.presence.add(line);
-                cycles += self.shared_line(line, counts);
+                cycles += match access {
+                    LineAccess::Overwrite => self.take_line(line),
+                    _ => self.shared_line(line, counts),
+                };
                 missed = true;
                 position
             }
@@ -147,8 +151,57 @@ impl Timing {
         if let Some(hart) = self.harts.get_mut(id.index()) {
             hart.data.set_exclusive(position, store || !others);
         }
-        if missed {
+        if missed && access != LineAccess::Overwrite {
             self.prefetch_next(id, line, counts);
+        }
+        cycles
+    }
+
+    /// Takes a line that is written as a whole: the right to store to it comes from where caches are kept coherent, and memory
+    /// is not read. Gives the cycles that the answer takes.
+    fn take_line(&mut self, line: u64) -> u64 {
+        let Some(shared) = &mut self.shared else {
+            return self.costs.transfer;
+        };
+        if shared.find(line).is_none() {
+            shared.insert(line);
+        }
+        self.costs.l2_hit
+    }
+
+    /// CBO.CLEAN, CBO.FLUSH or CBO.INVAL by a hart: in all data caches and the second level. Gives the cycles until the answer
+    /// from where caches are kept coherent. Instruction caches keep what they have.
+    pub(super) fn manage_line(
+        &mut self,
+        id: HartId,
+        line: u64,
+        access: LineAccess,
+        counts: &mut EventCounts,
+    ) -> u64 {
+        let removes = access != LineAccess::Clean;
+        let mut changed = false;
+        if self.presence.of(line) > 0 {
+            for (index, hart) in self.harts.iter_mut().enumerate() {
+                let Some(found) = hart.data.find(line) else {
+                    continue;
+                };
+                changed |= found.exclusive && index != id.index();
+                if removes {
+                    hart.give_up(line, found.position, true);
+                    self.presence.remove(line);
+                }
+            }
+        }
+        let mut cycles = self.costs.transfer;
+        if let Some(shared) = &mut self.shared {
+            cycles = self.costs.l2_hit;
+            if let Some(found) = shared.find(line).filter(|_| removes) {
+                shared.remove(found.position);
+            }
+        }
+        if changed {
+            counts.add(Event::Transfers, 1);
+            cycles += self.costs.transfer;
         }
         cycles
     }
@@ -233,7 +286,8 @@ impl Timing {
         counts: &mut EventCounts,
     ) -> u64 {
         self.now = now;
-        let cycles = self.costs.update + self.data_line(id, physical >> LINE_SHIFT, true, counts);
+        let cycles = self.costs.update
+            + self.data_line(id, physical >> LINE_SHIFT, LineAccess::Store, counts);
         counts.add(Event::Stalled, cycles);
         cycles
     }

@@ -24,7 +24,7 @@ pub use crate::profile::{
     TlbProfile, UartProfile, ValueKind, fields,
 };
 pub use cache::Cache;
-pub use charge::{Charge, Walked};
+pub use charge::{Charge, LineAccess, Walked};
 pub use hart::HartTiming;
 pub use tlb::{Entry, Tlb};
 
@@ -178,8 +178,10 @@ impl Timing {
         };
         cycles += if charge.is_fetch() {
             self.fetch_line(id, charge.line(), counts)
+        } else if charge.access.is_management() {
+            self.manage_line(id, charge.line(), charge.access, counts)
         } else {
-            self.data_line(id, charge.line(), charge.is_store(), counts)
+            self.data_line(id, charge.line(), charge.access, counts)
         };
         if self.filtered
             && let Some(hart) = self.harts.get_mut(id.index())

@@ -1,5 +1,6 @@
 //! The models together.
 
+mod cache_blocks;
 mod others;
 
 use super::*;
@@ -34,6 +35,16 @@ pub(super) fn name(address: u64, space: Space) -> PageName {
     }
 }
 
+impl From<Access> for LineAccess {
+    fn from(access: Access) -> Self {
+        match access {
+            Access::Fetch => Self::Fetch,
+            Access::Load => Self::Load,
+            Access::Store => Self::Store,
+        }
+    }
+}
+
 /// Models and what was counted with them.
 struct Bench {
     timing: Timing,
@@ -52,12 +63,12 @@ impl Bench {
     fn access(
         &mut self,
         hart: u32,
-        access: Access,
+        access: impl Into<LineAccess>,
         (address, space): (u64, Space),
         (shift, references): (u32, &[Reference]),
     ) -> u64 {
         let charge = Charge {
-            access,
+            access: access.into(),
             address,
             physical: 0x8000_0000 + address,
             space,
@@ -99,7 +110,7 @@ fn shared_names_vouch_for_global_entries_alone() {
     for global in [false, true] {
         let mut bench = Bench::new(&Profile::default(), 1);
         let charge = Charge {
-            access: Access::Load,
+            access: LineAccess::Load,
             address: 0,
             physical: 0x8000_0000,
             space: HOST,

@@ -1,6 +1,6 @@
 //! Costs of page-table walks: reference by reference, in two dimensions.
 
-use super::{Cache, Charge, Entry, LINE_SHIFT, Space, Timing, Walked};
+use super::{Cache, Charge, Entry, LINE_SHIFT, LineAccess, Space, Timing, Walked};
 use crate::base::HartId;
 use crate::base::PAGE_SHIFT;
 use crate::base::Reference;
@@ -91,6 +91,7 @@ impl Timing {
             return 0;
         }
         counts.add(event, 1);
-        self.costs.walk_step + self.data_line(id, entry.physical >> LINE_SHIFT, false, counts)
+        self.costs.walk_step
+            + self.data_line(id, entry.physical >> LINE_SHIFT, LineAccess::Load, counts)
     }
 }

@@ -78,22 +78,23 @@ impl Hart {
     /// Makes the timer comparisons due at once: mtime has been set. The next turn, or the next look at a wait, computes the deadline
     /// anew.
     pub const fn expire_timers(&mut self) {
-        self.timer_deadline = 0;
-        self.limit = 0;
+        self.deadlines.expire_timer();
     }
 
-    /// Recomputes when a timer comparison next becomes true, and ends the hart's turn there.
+    /// Recomputes when a timer comparison next changes, and ends the hart's turn there: when its time reaches the value, or, if it has,
+    /// wraps past zero.
     pub fn refresh_timers(&mut self, system: &System) {
         self.look_at_interrupts = true;
         let now = Cycles(self.cycles);
         let time = system.devices.time(now);
         let mut deadline = u64::MAX;
         let mut consider = |condition: bool, compare: u64, offset: u64| {
-            // The guest's time is the host's plus the offset; comparisons are unsigned.
+            // The guest's time is the host's plus the offset; comparisons are unsigned. Nothing is below zero: that
+            // comparison never changes.
             let local = time.wrapping_add(offset);
-            if condition && local < compare {
-                let at = time.checked_add(compare - local);
-                let at = at.map_or(Cycles::NEVER, |at| system.devices.cycles_at_time(at));
+            if condition && compare != 0 {
+                let next = if local < compare { compare } else { 0 };
+                let at = system.devices.cycles_after(now, next.wrapping_sub(local));
                 deadline = deadline.min(at.0);
             }
         };
@@ -103,8 +104,7 @@ impl Hart {
             self.csrs.vstimecmp,
             self.csrs.htimedelta,
         );
-        self.timer_deadline = deadline;
-        self.limit = self.limit.min(deadline);
+        self.deadlines.set_timer(deadline);
     }
 
     /// vsip: the delegated bits of hip, one place lower, and those of hvip that exist for guests alone.

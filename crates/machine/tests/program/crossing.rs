@@ -3,8 +3,8 @@
 //! mhartid is in a0. Each ends with the code (cycles of hart 0) / (crossings).
 
 use super::{
-    Register, WFI, WRS_NTO, addi, andi, atomic, auipc, beq, bne, csrrs, divu, end_with, jal, ld,
-    lui, sd, sub, sw, xor,
+    Register, WFI, WRS_NTO, addi, andi, atomic, auipc, beq, bne, cbo, csrrs, csrrw, divu, end_with,
+    hlv_d, hsv_d, jal, ld, lui, sd, sub, sw, xor,
 };
 
 /// How the harts wait for each other.
@@ -18,13 +18,19 @@ pub enum Crossing {
     Interrupt,
     /// Four harts take a ticket lock in turn.
     TicketLock,
+    /// As the first; the harts look at the word and store to it by HLV and HSV.
+    GuestAccess,
+    /// Hart 0 zeroes the word's line by CBO.ZERO, and hart 1 stores to it, in turn.
+    ZeroedLine,
 }
 
-pub const ALL: [Crossing; 4] = [
+pub const ALL: [Crossing; 6] = [
     Crossing::PingPong,
     Crossing::WaitOnReservation,
     Crossing::Interrupt,
     Crossing::TicketLock,
+    Crossing::GuestAccess,
+    Crossing::ZeroedLine,
 ];
 
 const HART: Register = 10;
@@ -51,6 +57,8 @@ impl Crossing {
             Self::WaitOnReservation => "ping-pong by WRS",
             Self::Interrupt => "interrupt and answer",
             Self::TicketLock => "ticket lock, 4 harts",
+            Self::GuestAccess => "ping-pong by HLV and HSV",
+            Self::ZeroedLine => "store and CBO.ZERO",
         }
     }
 
@@ -61,6 +69,11 @@ impl Crossing {
             addi(OWNER, WORD, 128),
             addi(LEFT, 0, rounds),
             addi(ONE, 0, 1),
+            // What HLV and HSV do needs a permission below M-mode: all of memory.
+            addi(VALUE, 0, -1),
+            csrrw(0, 0x3b0, VALUE), // pmpaddr0
+            addi(VALUE, 0, 31),
+            csrrw(0, 0x3a0, VALUE), // pmpcfg0
             csrrs(START, 0xb00, 0), // mcycle
         ];
         let body = self.round();
@@ -130,6 +143,22 @@ impl Crossing {
                 bne(VALUE, MINE, -4),
                 addi(VALUE, VALUE, 1),
                 sd(VALUE, OWNER),
+            ],
+            Self::GuestAccess => vec![
+                hlv_d(VALUE, WORD),
+                xor(OTHER, VALUE, HART),
+                andi(OTHER, OTHER, 1),
+                bne(OTHER, 0, -12),
+                addi(VALUE, VALUE, 1),
+                hsv_d(VALUE, WORD),
+            ],
+            Self::ZeroedLine => vec![
+                ld(VALUE, WORD, 0),
+                beq(VALUE, HART, -4),
+                beq(HART, 0, 12),
+                sd(ONE, WORD),
+                jal(0, 8),
+                cbo(4, WORD),
             ],
         }
     }

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use super::Target;
 use super::assembler::{Place, RBP, RBX, at};
-use crate::hart::Hart;
+use crate::hart::{Deadlines, Hart};
 use crate::translation::Entry;
 
 /// The register that RBP points to: all of `x` lies within a byte's displacement.
@@ -61,6 +61,11 @@ pub const fn middle_offset() -> usize {
 
 pub const fn in_hart(offset: usize) -> Place {
     at(RBP, offset as i32 - middle_offset() as i32)
+}
+
+/// The limit of the hart's deadlines.
+pub const fn limit() -> Place {
+    in_hart(offset_of!(Hart, deadlines) + Deadlines::LIMIT_OFFSET)
 }
 
 /// An integer register of the hart.

@@ -5,7 +5,7 @@
 //! the hart which are also up to date in memory, so that code can be left anywhere.
 
 use super::assembler::*;
-use super::layout::{frame, hart, register};
+use super::layout::{frame, hart, limit, register};
 use super::{Ends, OUTSIDE, answer, kind};
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::instruction::{CodeIndex, DISCARD, Instruction, Operation};
@@ -249,7 +249,7 @@ impl<'a> Translator<'a> {
         self.a.memory(Quad, op::MOV, RAX, hart!(cycles));
         self.a.immediate(Quad, digit::ADD, RAX, count);
         self.a.memory(Quad, op::STORE, RAX, hart!(cycles));
-        self.a.memory(Quad, op::CMP, RAX, hart!(limit));
+        self.a.memory(Quad, op::CMP, RAX, limit());
     }
 
     /// Leaves the block for the address at a displacement from its beginning.
