@@ -2,7 +2,7 @@
 
 mod program;
 
-use machine::timing::Profile;
+use machine::timing::{CacheProfile, Profile, ReplacementPolicy};
 use machine::{Config, Limit, Machine, Stop};
 use program::{BASE, add, addi, auipc, bne, elf, i_type, jal, jalr, power_off};
 use proptest::prelude::*;
@@ -288,6 +288,19 @@ proptest! {
     #[test]
     fn random_programs_agree_in_the_measured_gear(program in programs()) {
         let profile = Profile::named("rocket-h").expect("it ships");
+        compare(&program, Some(&profile));
+    }
+
+    #[test]
+    fn random_programs_agree_whatever_overlaps(program in programs(), lru in any::<bool>()) {
+        let mut profile = Profile::named("k3-class").expect("it ships");
+        // So small that lines and pages have to go.
+        profile.l1d = CacheProfile::new(1024, 4);
+        profile.prefetcher.iter_mut().for_each(|prefetcher| prefetcher.distance = 3);
+        if lru {
+            profile.l1d.replacement = ReplacementPolicy::Lru;
+            profile.dtlb.replacement = ReplacementPolicy::Lru;
+        }
         compare(&program, Some(&profile));
     }
 }

@@ -55,11 +55,15 @@ pub enum Event {
     /// Cycles of page-table walks, without the look-up of the second-level TLB before them: the part of the lost cycles that a
     /// hit there saves.
     WalkCycles = 24,
+    /// Cycles that the hart's lines waited for their turn with memory, those that nothing waited for too.
+    MemoryQueue = 25,
+    /// Lines that had to be written back to memory because of the hart.
+    WriteBacks = 26,
 }
 
 impl Event {
     /// One more than the greatest number.
-    pub const COUNT: usize = 25;
+    pub const COUNT: usize = 27;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT - 1] = [
@@ -87,6 +91,8 @@ impl Event {
         Self::EntryPurges,
         Self::Prefetches,
         Self::WalkCycles,
+        Self::MemoryQueue,
+        Self::WriteBacks,
     ];
 
     /// The event of a number.
@@ -124,6 +130,8 @@ impl Event {
             Self::EntryPurges => "entry-purges",
             Self::Prefetches => "prefetches",
             Self::WalkCycles => "walk-cycles",
+            Self::MemoryQueue => "memory-queue-cycles",
+            Self::WriteBacks => "write-backs",
         }
     }
 
@@ -160,6 +168,12 @@ impl Event {
             Self::Prefetches => "lines that a prefetcher brought into the first-level data cache",
             Self::WalkCycles => {
                 "cycles of page-table walks behind the second-level TLB's look-up, which are part of stalled-cycles"
+            }
+            Self::MemoryQueue => {
+                "cycles that lines waited for their turn with memory, prefetched lines and those of buffered stores too"
+            }
+            Self::WriteBacks => {
+                "lines written back to memory to make room or by CBO.CLEAN and CBO.FLUSH"
             }
         }
     }

@@ -75,7 +75,9 @@ pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Posi
 
         Op::Fence => {
             if G::MEASURED {
-                hart.cycles += cost(system, |costs| costs.fence);
+                let (id, now) = (hart.id, hart.cycles);
+                let timing = system.timing.as_ref();
+                hart.cycles += timing.map_or(0, |timing| timing.fence_stores(id, now));
             }
             Step::Next
         }

@@ -1,7 +1,10 @@
-//! Devices that act in the middle of a hart's turn.
+//! Devices and other harts that act in the middle of a hart's turn.
 
-use super::{Fast, run};
+use super::{Fast, Measured, run};
+use crate::base::{HartId, Space};
+use crate::count::EventCounts;
 use crate::device::Memory;
+use crate::timing::{Charge, LineAccess, Profile, Walked};
 use crate::{Config, Machine};
 
 const CODE: u64 = 0x8000_0000;
@@ -39,4 +42,73 @@ fn conditional(device_stores_to: Option<u64>) -> u64 {
 fn a_devices_store_ends_a_reservation() {
     assert_eq!(conditional(None), 0);
     assert_eq!(conditional(Some(WORD + 3)), 1);
+}
+
+/// Whether an instruction gives its hart's turn away before it looks at, or changes, a line that another hart has stored to, when that
+/// hart has not come as far: the first time, and when the page is in the host TLB. And the cycles that giving way takes.
+fn gives_way(word: u32) -> [(bool, u64); 2] {
+    [false, true].map(|known| {
+        let mut config = Config::default();
+        config.board.harts = 2;
+        config.board.memory = 16 << 20;
+        config.blocks.instructions = 1;
+        let blocks = config.blocks;
+        let mut machine = Machine::new(config).expect("a machine");
+        machine.set_profile(Some(&Profile::default()));
+        let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+        system.memory.code.set_limit(blocks);
+        // csrw pmpaddr0, x6; csrw pmpcfg0, x7: for what is done as a lower mode does it.
+        let words: [u32; 4] = [0x3b03_1073, 0x3a03_9073, word, word];
+        for (address, word) in (CODE..).step_by(4).zip(words) {
+            let stored = system.memory.store(address, &word.to_le_bytes());
+            stored.expect("RAM");
+        }
+        hart.pc = CODE;
+        hart.x[5] = WORD;
+        (hart.x[6], hart.x[7]) = (u64::MAX, 31);
+        for _ in 0..2 + usize::from(known) {
+            let next = hart.cycles + 1;
+            assert!(!run::<Measured>(hart, system, next));
+        }
+        let charge = Charge {
+            access: LineAccess::Store,
+            address: WORD,
+            physical: WORD,
+            space: Space::default(),
+            translated: false,
+            name: None,
+            shared: false,
+        };
+        let timing = system.timing.as_mut().expect("measured");
+        let walk = || Walked {
+            shift: 12,
+            global: false,
+            guest_physical: 0,
+            references: &[],
+        };
+        timing.access((HartId(1), 0), charge, &mut EventCounts::default(), walk);
+        hart.horizon = 0;
+        let before = hart.cycles;
+        let gave_way = run::<Measured>(hart, system, before + 1);
+        (gave_way, hart.cycles - before)
+    })
+}
+
+#[test]
+fn accesses_to_moved_lines_give_way() {
+    for (word, name) in [
+        (0x0002_b303, "ld x6, (x5)"),
+        (0x0062_b023, "sd x6, (x5)"),
+        (0x0062_b32f, "amoadd.d x6, x6, (x5)"),
+        (0x6c02_c373, "hlv.d x6, (x5)"),
+        (0x6e62_c073, "hsv.d x6, (x5)"),
+        (0x0042_a00f, "cbo.zero (x5)"),
+        (0x0022_a00f, "cbo.flush (x5)"),
+    ] {
+        assert_eq!(gives_way(word), [(true, 0); 2], "{name}");
+    }
+    assert_eq!(
+        gives_way(0x0010_0313).map(|(gave_way, _)| gave_way),
+        [false; 2]
+    );
 }

@@ -90,7 +90,16 @@ impl Profile {
             self.guest_walk_cache
                 .map_or(possible, |size| walk_cache("guest_walk_cache", size)),
         ];
-        let mut found: Vec<_> = checks.into_iter().filter_map(Result::err).collect();
+        let stream = self.prefetcher.map_or(Ok(()), |prefetcher| {
+            if usize::from(prefetcher.distance) < self.l1d.geometry().sets {
+                return Ok(());
+            }
+            let message = format!("{} lines in front of a stream", prefetcher.distance);
+            let remedy = "use fewer than l1d has sets";
+            Err(impossible("prefetcher.distance", message, remedy))
+        });
+        let checks = checks.into_iter().chain([stream]);
+        let mut found: Vec<_> = checks.filter_map(Result::err).collect();
         if self.timebase > self.hertz {
             let message = format!("{} Hz, and the harts have {}", self.timebase, self.hertz);
             let remedy = "use at most the harts' frequency";
@@ -127,7 +136,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::NAMES;
+    use crate::profile::{NAMES, PrefetcherProfile};
 
     #[test]
     fn what_ships_is_usable() {
@@ -142,7 +151,7 @@ mod tests {
     #[test]
     fn contradictions_are_refused_by_key() {
         type Change = fn(&mut Profile);
-        let changes: [(Change, &str); 13] = [
+        let changes: [(Change, &str); 14] = [
             (|p| p.l1i.ways = 0, "l1i: sets of 0"),
             (|p| p.l1d.ways = 3, "l1d: 1024 entries in sets of 3"),
             (|p| p.l1d.size = 98304, "l1d: 1536 entries in sets of 4"),
@@ -170,6 +179,16 @@ mod tests {
             (
                 |p| p.virtual_address_bits = 50,
                 "virtual_address_bits: 50 bits",
+            ),
+            (
+                |p| {
+                    p.prefetcher = Some(PrefetcherProfile {
+                        streams: 8,
+                        distance: 256,
+                        outstanding: 16,
+                    })
+                },
+                "prefetcher.distance: 256 lines in front",
             ),
             (|p| p.pmp_entries = 17, "pmp_entries: 17 entries"),
             (|p| p.timebase = p.hertz + 1, "timebase: 1000000001 Hz"),

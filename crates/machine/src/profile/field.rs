@@ -1,5 +1,7 @@
 //! The keys of a profile: what each means, in which unit, and what it can be.
 
+use super::ReplacementPolicy;
+
 /// Type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
@@ -9,6 +11,8 @@ pub enum ValueKind {
     Numbers,
     /// True or false.
     Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
 }
 
 /// A key of a profile.
@@ -78,6 +82,13 @@ const fn flag(name: &'static str, about: &'static str) -> Row {
     (name, ValueKind::Flag, "", about)
 }
 
+const REPLACEMENT: Row = (
+    "replacement",
+    ValueKind::Word(ReplacementPolicy::NAMES),
+    "",
+    "which entry of a full set has to go",
+);
+
 const MACHINE: &[Row] = &[
     number(
         "hertz",
@@ -134,6 +145,32 @@ const MACHINE: &[Row] = &[
         "prefetch_next_line",
         "whether a data miss brings the next line of the page too",
     ),
+    number(
+        "store_buffer",
+        (0, 64),
+        "stores",
+        "whose lines may be on their way while the hart goes on",
+    ),
+];
+const MEMORY: &[Row] = &[
+    number(
+        "channels",
+        (1, 64),
+        "channels",
+        "that lines are interleaved over",
+    ),
+    number("banks", (1, 256), "banks", "of a channel"),
+    cycles("bank_busy", "least time between two lines of a bank"),
+];
+const PREFETCHER: &[Row] = &[
+    number("streams", (1, 64), "streams", "that are followed at once"),
+    number("distance", (1, 63), "lines", "in front of a stream"),
+    number(
+        "outstanding",
+        (1, 64),
+        "lines",
+        "on their way at once, at most",
+    ),
 ];
 const CACHE: &[Row] = &[
     number(
@@ -144,6 +181,7 @@ const CACHE: &[Row] = &[
     ),
     number("ways", (1, 255), "lines", "lines of a set"),
     number("line", (64, 64), "bytes", "size of a line"),
+    REPLACEMENT,
 ];
 const TLB: &[Row] = &[
     number(
@@ -160,6 +198,7 @@ const TLB: &[Row] = &[
         "more, fully associative, for 2 MiB and 1 GiB pages",
     ),
     flag("any_size", "whether entries take pages of every size"),
+    REPLACEMENT,
 ];
 const HONOURS: &[Row] = &[
     flag("address", "whether it looks at its address"),
@@ -171,8 +210,10 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 13] = [
+const OPTIONAL: [&str; 15] = [
     "line",
+    "replacement",
+    "store_buffer",
     "large",
     "any_size",
     "virtual_address_bits",
@@ -234,7 +275,7 @@ const COSTS: &[Row] = &[
     ),
     cycles(
         "memory_gap",
-        "least time between two lines from memory; 0: no limit",
+        "least time between two lines of a channel of memory; 0: no limit",
     ),
     cycles("purge", "the purge by hardware at an entry to a guest"),
     cycles("broadcast", "the broadcast fence, for each other hart"),
@@ -297,6 +338,8 @@ const EXTENSIONS: &[Row] = &[
 /// Tables with their keys, and which profiles have them.
 const TABLES: &[(&str, &[Row], Need)] = &[
     ("", MACHINE, Need::Always),
+    ("memory", MEMORY, Need::WithTable),
+    ("prefetcher", PREFETCHER, Need::WithTable),
     ("l1i", CACHE, Need::Always),
     ("l1d", CACHE, Need::Always),
     ("l2", CACHE, Need::WithTable),

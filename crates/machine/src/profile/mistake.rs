@@ -191,6 +191,8 @@ impl Reader<'_> {
                 number(value).is_some_and(|number| (from..=to).contains(&number))
             }
             (ValueKind::Flag, value) => matches!(value, DeValue::Boolean(_)),
+            (ValueKind::Word(words), DeValue::String(word)) => words.contains(&word.as_ref()),
+            (ValueKind::Word(_), _) => false,
             (ValueKind::Numbers, DeValue::Array(items)) => {
                 items.iter().all(|item| number(item.get_ref()).is_some())
             }
@@ -204,6 +206,7 @@ impl Reader<'_> {
                 format!("use a whole number from {from} to {to} ({})", field.unit)
             }
             ValueKind::Flag => "use true or false".to_owned(),
+            ValueKind::Word(words) => format!("use one of {}", words.join(", ")),
             ValueKind::Numbers => "use a list of whole numbers, such as [0, 7]".to_owned(),
         };
         let message = format!("this cannot be ({})", field.about);
@@ -233,7 +236,7 @@ impl Reader<'_> {
                         field.unit
                     )
                 }
-                ValueKind::Numbers | ValueKind::Flag => "add it".to_owned(),
+                ValueKind::Numbers | ValueKind::Flag | ValueKind::Word(_) => "add it".to_owned(),
             };
             let message = format!("this is missing ({})", field.about);
             self.report(span, &key, false, message, remedy);
@@ -286,6 +289,7 @@ fn number(value: &DeValue<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{MemoryProfile, PrefetcherProfile};
 
     const GOOD: &str = include_str!("../../../../profiles/rocket-h.toml");
 
@@ -306,8 +310,8 @@ mod tests {
         let text = GOOD
             .replace("guest_files = 7", "guest_files = 64")
             .replace(
-                "l1d = { size = 16384, ways = 4 }",
-                "l1d = { size = 16384, ways = 0 }",
+                "size = 16384, ways = 4, replacement = \"random\" }   # the same",
+                "size = 16384, ways = 0 }   # the same",
             )
             .replace("divide = 32", "divid = 32");
         let found = mistakes(&text);
@@ -338,21 +342,32 @@ mod tests {
     fn structures_that_cannot_be_built_are_refused() {
         for (from, to, key) in [
             (
-                "l1i = { size = 16384, ways = 4 }",
+                "l1i = { size = 16384, ways = 4, replacement = \"random\" }",
                 "l1i = { size = 16384, ways = 3 }",
                 "l1i",
             ),
             (
-                "itlb = { entries = 32, ways = 32, large = 4 }",
+                "itlb = { entries = 32, ways = 32, large = 4, replacement = \"plru\" }",
                 "itlb = { entries = 33, ways = 32 }",
                 "itlb",
             ),
             (
-                "l2 = { size = 524288, ways = 8 }",
+                "l2 = { size = 524288, ways = 8, replacement = \"random\" }",
                 "l2 = { size = 64, ways = 8 }",
                 "l2",
             ),
-            ("l1i = { size = 16384, ways = 4 }", "l1i = 3", "l1i"),
+            (
+                "l1i = { size = 16384, ways = 4, replacement = \"random\" }",
+                "l1i = 3",
+                "l1i",
+            ),
+            (
+                "itlb = { entries = 32, ways = 32, large = 4, replacement = \"plru\" }",
+                "itlb = { entries = 32, ways = 32, replacement = \"nru\" }",
+                "itlb.replacement",
+            ),
+            ("channels = 1", "channels = 0", "memory.channels"),
+            ("bank_busy = 47", "", "memory.bank_busy"),
             ("hertz = 1_000_000_000", "hertz = 1e9", "hertz"),
             ("hertz = 1_000_000_000", "hertz = -1", "hertz"),
         ] {
@@ -389,6 +404,16 @@ mod tests {
     fn every_key_is_known_to_both() {
         let mut full = Profile::default();
         full.l2tlb = Some(full.itlb);
+        full.memory = Some(MemoryProfile {
+            channels: 1,
+            banks: 1,
+            bank_busy: 0,
+        });
+        full.prefetcher = Some(PrefetcherProfile {
+            streams: 1,
+            distance: 1,
+            outstanding: 1,
+        });
         let value = toml::Value::try_from(&full).expect("serializes");
         let mut keys = Vec::new();
         collect("", &value, &mut keys);

@@ -14,8 +14,8 @@ pub use measure::{Found, MeasureError, Measurements};
 pub use mistake::{Mistake, Mistakes};
 pub use service::{Chance, Faults, Service};
 pub use structures::{
-    CacheProfile, DiskProfile, FenceRules, Geometry, Honours, NetworkProfile, TlbProfile,
-    UartProfile,
+    CacheProfile, DiskProfile, FenceRules, Geometry, Honours, MemoryProfile, NetworkProfile,
+    PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile,
 };
 
 use std::path::{Path, PathBuf};
@@ -62,6 +62,15 @@ pub struct Profile {
     /// True if a miss of the first-level data cache brings the next line of the page as well.
     #[serde(default)]
     pub prefetch_next_line: bool,
+    /// Stores whose lines may be on their way while the hart goes on; 0 if it waits for each.
+    #[serde(default)]
+    pub store_buffer: u16,
+    /// Channels and banks of memory, and lines that are written back to it; without them memory takes lines one after the other.
+    #[serde(default)]
+    pub memory: Option<MemoryProfile>,
+    /// Prefetcher of streams, if there is one.
+    #[serde(default)]
+    pub prefetcher: Option<PrefetcherProfile>,
     /// First-level instruction cache, a hart's own.
     pub l1i: CacheProfile,
     /// First-level data cache, a hart's own.
@@ -208,6 +217,7 @@ impl Default for Profile {
             ways,
             large,
             any_size: false,
+            replacement: ReplacementPolicy::Fifo,
         };
         Self {
             hertz: 1_000_000_000,
@@ -223,6 +233,9 @@ impl Default for Profile {
             fence_i_clears: true,
             misaligned_traps: false,
             prefetch_next_line: false,
+            store_buffer: 0,
+            memory: None,
+            prefetcher: None,
             l1i: CacheProfile::new(64 << 10, 4),
             l1d: CacheProfile::new(64 << 10, 4),
             l2: Some(CacheProfile::new(4 << 20, 16)),

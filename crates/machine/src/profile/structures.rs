@@ -14,6 +14,50 @@ pub struct Geometry {
     pub ways: usize,
 }
 
+/// Which entry of a full set has to go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReplacementPolicy {
+    /// The ways in turn, whatever is used.
+    #[default]
+    Fifo,
+    /// The way that has been unused for longest.
+    Lru,
+    /// The first way that has not been used since all others were: pseudo-LRU by one bit a way.
+    Plru,
+    /// A way that is drawn, from a sequence that is always the same.
+    Random,
+}
+
+impl ReplacementPolicy {
+    /// The values of the key.
+    pub const NAMES: &'static [&'static str] = &["fifo", "lru", "plru", "random"];
+}
+
+/// Memory behind the caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryProfile {
+    /// Channels, over which lines are interleaved.
+    pub channels: u16,
+    /// Banks of a channel.
+    pub banks: u16,
+    /// Cycles from the beginning of a bank's line to that of its next one.
+    pub bank_busy: u64,
+}
+
+/// A prefetcher of ascending streams into the first-level data cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrefetcherProfile {
+    /// Streams that it follows at once.
+    pub streams: u16,
+    /// Lines that it is in front of a stream.
+    pub distance: u16,
+    /// Lines that are on their way at once, at most.
+    pub outstanding: u16,
+}
+
 /// A cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +69,9 @@ pub struct CacheProfile {
     /// Bytes of a line: 64, which is also the block of Zicbom and the reservation set.
     #[serde(default = "line_bytes")]
     pub line: u64,
+    /// Which line of a full set has to go.
+    #[serde(default)]
+    pub replacement: ReplacementPolicy,
 }
 
 const fn line_bytes() -> u64 {
@@ -39,6 +86,7 @@ impl CacheProfile {
             size,
             ways,
             line: line_bytes(),
+            replacement: ReplacementPolicy::Fifo,
         }
     }
 
@@ -69,6 +117,9 @@ pub struct TlbProfile {
     /// True if the entries take pages of every size; they must be fully associative then.
     #[serde(default)]
     pub any_size: bool,
+    /// Which entry of a full set has to go.
+    #[serde(default)]
+    pub replacement: ReplacementPolicy,
 }
 
 impl TlbProfile {

@@ -17,25 +17,48 @@ enum Step {
     FenceInstructions,
 }
 
-/// Small structures, so that everything is evicted often.
-fn small(any_size: bool) -> Profile {
+/// Small structures, so that everything is evicted often. With `any_size` they have a prefetcher of the next line, with `replacement`
+/// other than fifo all that the memory system can have.
+fn small(any_size: bool, replacement: ReplacementPolicy) -> Profile {
     let tlb = |entries, ways, large| TlbProfile {
         entries,
         ways,
         large,
         any_size: any_size && entries == u32::from(ways),
+        replacement,
     };
+    let cache = |size, ways| CacheProfile {
+        replacement,
+        ..CacheProfile::new(size, ways)
+    };
+    let whole = replacement != ReplacementPolicy::Fifo;
+    let default = Profile::default();
     let large = if any_size { 0 } else { 2 };
     Profile {
-        l1i: CacheProfile::new(4096, 2),
-        l1d: CacheProfile::new(4096, 2),
-        l2: Some(CacheProfile::new(16384, 4)),
+        l1i: cache(4096, 2),
+        l1d: cache(4096, 4),
+        l2: Some(cache(16384, 4)),
         itlb: tlb(4, 4, large),
         dtlb: tlb(4, 4, large),
         l2tlb: Some(tlb(16, 2, 2)),
         guest_tlb: Some(tlb(8, 2, 1)),
         prefetch_next_line: any_size,
-        ..Profile::default()
+        store_buffer: if whole { 3 } else { 0 },
+        memory: whole.then_some(MemoryProfile {
+            channels: 2,
+            banks: 4,
+            bank_busy: 60,
+        }),
+        prefetcher: whole.then_some(PrefetcherProfile {
+            streams: 3,
+            distance: 6,
+            outstanding: 5,
+        }),
+        costs: Costs {
+            memory_gap: if whole { 10 } else { 0 },
+            ..default.costs
+        },
+        ..default
     }
 }
 
@@ -118,7 +141,7 @@ fn step(random: &mut Random) -> Step {
 /// Carries out a step; gives its cycles.
 fn apply(
     timing: &mut Timing,
-    hart: HartId,
+    (hart, now): (HartId, u64),
     step: Step,
     counts: &mut EventCounts,
     ask: bool,
@@ -148,7 +171,7 @@ fn apply(
                 address: charge.address,
             };
             let references = [reference(1, false), reference(0, false), reference(0, true)];
-            return timing.access((hart, 0), charge, counts, || Walked {
+            return timing.access((hart, now), charge, counts, || Walked {
                 shift,
                 global: charge.page() & 7 == 3,
                 guest_physical: charge.physical,
@@ -159,33 +182,59 @@ fn apply(
     0
 }
 
+/// Applies a long sequence of steps to models with filters and without; gives how often the filters answered.
+fn compare(profile: &Profile, seed: u64) -> u64 {
+    let mut filtered = Timing::new(profile, HARTS as usize);
+    let mut plain = filtered.clone();
+    plain.without_filters();
+    let mut random = Random::new(seed);
+    let (mut some, mut all) = (EventCounts::default(), EventCounts::default());
+    let mut answered = 0;
+    let mut times = [0; HARTS as usize];
+    let mut recent = [step(&mut random); 8];
+    for number in 0..STEPS {
+        // Runs of steps on one hart, as in a quantum.
+        let hart = number as u64 / 50 % HARTS;
+        // Programs come back to where they were, and go on behind it.
+        let again = random.below(8) as usize;
+        match (random.below(8), &mut recent[again]) {
+            (0 | 1, step) => *step = self::step(&mut random),
+            (2 | 3, Step::Access(charge, _)) if charge.address & 0xfc0 != 0xfc0 => {
+                charge.address += 64;
+                charge.physical += 64;
+            }
+            _ => {}
+        }
+        let step = recent[again];
+        let before = some;
+        let time = &mut times[hart as usize];
+        let at = (HartId(hart as u32), *time);
+        let quick = apply(&mut filtered, at, step, &mut some, true);
+        let slow = apply(&mut plain, at, step, &mut all, false);
+        assert_eq!((quick, some), (slow, all), "step {number}: {step:?}");
+        *time += quick + 1 + random.below(4);
+        answered += u64::from(matches!(step, Step::Access(..)) && some == before);
+    }
+    assert!(all.get(Event::Walks) > 1000 && all.get(Event::Transfers) > 1000);
+    let whole = profile.prefetcher.is_some();
+    assert_eq!(all.get(Event::WriteBacks) > 1000, whole);
+    assert_eq!(all.get(Event::MemoryQueue) > 1000, whole);
+    assert!(!whole || all.get(Event::Prefetches) > 1000);
+    answered
+}
+
 #[test]
 fn filters_change_no_digit() {
     for any_size in [false, true] {
-        let profile = small(any_size);
-        let mut filtered = Timing::new(&profile, HARTS as usize);
-        let mut plain = filtered.clone();
-        plain.without_filters();
-        let mut random = Random::new(41 + u64::from(any_size));
-        let (mut some, mut all) = (EventCounts::default(), EventCounts::default());
-        let mut answered = 0;
-        let mut recent = [step(&mut random); 8];
-        for number in 0..STEPS {
-            // Runs of steps on one hart, as in a quantum.
-            let hart = HartId((number as u64 / 50 % HARTS) as u32);
-            // Programs come back to where they were.
-            let again = random.below(8) as usize;
-            if random.below(4) == 0 {
-                recent[again] = step(&mut random);
-            }
-            let step = recent[again];
-            let before = some;
-            let quick = apply(&mut filtered, hart, step, &mut some, true);
-            let slow = apply(&mut plain, hart, step, &mut all, false);
-            assert_eq!((quick, some), (slow, all), "step {number}: {step:?}");
-            answered += u64::from(matches!(step, Step::Access(..)) && some == before);
+        for (seed, replacement) in (41..).zip([
+            ReplacementPolicy::Fifo,
+            ReplacementPolicy::Lru,
+            ReplacementPolicy::Plru,
+            ReplacementPolicy::Random,
+        ]) {
+            let profile = small(any_size, replacement);
+            let answered = compare(&profile, seed);
+            assert!(answered > 1000, "{replacement:?}: {answered} answers");
         }
-        assert!(answered > 1000, "the filters answered {answered} times");
-        assert!(all.get(Event::Walks) > 1000 && all.get(Event::Transfers) > 1000);
     }
 }

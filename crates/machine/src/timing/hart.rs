@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cache::Evicted;
 use super::filter::{FilterTables, LineFilter, PageFilter, PageName};
+use super::flights::Flights;
+use super::prefetcher::Prefetcher;
 use super::tlb::{Entry, Tlb};
 use super::{Cache, Charge, FenceRules, Honours, Profile, Space};
 use crate::base::PAGE_SHIFT;
@@ -32,7 +35,9 @@ pub(super) struct WalkCaches {
 
 impl WalkCaches {
     fn new(profile: &Profile) -> Self {
-        let cache = |size: Option<super::TlbProfile>| size.map(|size| Cache::new(size.geometry()));
+        let cache = |size: Option<super::TlbProfile>| {
+            size.map(|size| Cache::new(size.geometry(), size.replacement))
+        };
         Self {
             first_stage: cache(profile.walk_cache),
             guest_stage: cache(profile.guest_walk_cache),
@@ -42,7 +47,7 @@ impl WalkCaches {
 
     fn belongs_to(&self, profile: &Profile) -> bool {
         let same = |cache: &Option<Cache>, size: Option<super::TlbProfile>| match (cache, size) {
-            (Some(cache), Some(size)) => cache.is_of(size.geometry()),
+            (Some(cache), Some(size)) => cache.is_of(size.geometry(), size.replacement),
             (None, None) => true,
             _ => false,
         };
@@ -82,6 +87,9 @@ pub struct HartTiming {
     instruction_tlb: Tlb,
     second_tlb: Option<Tlb>,
     pub(super) walks: WalkCaches,
+    /// Lines on their way that nothing waits for.
+    pub(super) flights: Flights,
+    pub(super) prefetcher: Option<Prefetcher>,
 }
 
 impl HartTiming {
@@ -94,12 +102,14 @@ impl HartTiming {
             loads: LineFilter::default(),
             stores: LineFilter::default(),
             fetches: LineFilter::default(),
-            data: Cache::new(profile.l1d.geometry()),
-            instructions: Cache::new(profile.l1i.geometry()),
+            data: Cache::new(profile.l1d.geometry(), profile.l1d.replacement),
+            instructions: Cache::new(profile.l1i.geometry(), profile.l1i.replacement),
             data_tlb: Tlb::new(profile.dtlb),
             instruction_tlb: Tlb::new(profile.itlb),
             second_tlb: profile.l2tlb.map(Tlb::new),
             walks: WalkCaches::new(profile),
+            flights: Flights::default(),
+            prefetcher: profile.prefetcher.map(Prefetcher::new),
         }
     }
 
@@ -110,9 +120,16 @@ impl HartTiming {
             (None, None) => true,
             _ => false,
         };
+        let prefetcher = match (&self.prefetcher, profile.prefetcher) {
+            (Some(prefetcher), Some(profile)) => prefetcher.is_of(profile),
+            (None, None) => true,
+            _ => false,
+        };
+        let (data, instructions) = (profile.l1d, profile.l1i);
         second
-            && self.data.is_of(profile.l1d.geometry())
-            && self.instructions.is_of(profile.l1i.geometry())
+            && prefetcher
+            && self.data.is_of(data.geometry(), data.replacement)
+            && (self.instructions).is_of(instructions.geometry(), instructions.replacement)
             && self.data_tlb.is_of(profile.dtlb)
             && self.instruction_tlb.is_of(profile.itlb)
             && self.walks.belongs_to(profile)
@@ -123,13 +140,21 @@ impl HartTiming {
         if !charge.translated {
             return Server::Untranslated;
         }
-        let tlb = if charge.is_fetch() {
-            &mut self.instruction_tlb
-        } else {
-            &mut self.data_tlb
+        let (tlb, pages) = self.first_level(charge);
+        let Some(slot) = tlb.serves(charge.page(), charge.space) else {
+            return Server::Nobody;
         };
-        tlb.serves(charge.page(), charge.space)
-            .map_or(Server::Nobody, Server::Slot)
+        tlb.touch(slot, |slot, entry| forget_entry(pages, slot, entry));
+        Server::Slot(slot)
+    }
+
+    /// The first-level TLB for an access, and its filter.
+    const fn first_level(&mut self, charge: Charge) -> (&mut Tlb, &mut PageFilter) {
+        if charge.is_fetch() {
+            (&mut self.instruction_tlb, &mut self.code_pages)
+        } else {
+            (&mut self.data_tlb, &mut self.data_pages)
+        }
     }
 
     /// Tests whether there is a second-level TLB.
@@ -138,24 +163,19 @@ impl HartTiming {
     }
 
     /// The second-level TLB's entry for an access.
-    pub(super) fn second_entry(&self, charge: Charge) -> Option<Entry> {
-        self.second_tlb.as_ref()?.find(charge.page(), charge.space)
+    pub(super) fn second_entry(&mut self, charge: Charge) -> Option<Entry> {
+        let second = self.second_tlb.as_mut()?;
+        second.look_up(charge.page(), charge.space)
     }
 
     /// Puts an entry into the first-level TLB; gives its slot.
     pub(super) fn fill_first(&mut self, charge: Charge, entry: Entry) -> usize {
-        if charge.is_fetch() {
-            let (slot, evicted) = self.instruction_tlb.insert(charge.page(), entry);
-            if let Some(evicted) = evicted {
-                self.code_pages
-                    .forget_entry(slot, evicted.page, evicted.pages());
-            }
-            return slot;
-        }
-        let (slot, evicted) = self.data_tlb.insert(charge.page(), entry);
+        let (tlb, pages) = self.first_level(charge);
+        let demoted = |slot, entry| forget_entry(pages, slot, entry);
+        let (slot, evicted) = tlb.insert(charge.page(), entry, demoted);
         if let Some(evicted) = evicted {
-            self.data_pages
-                .forget_entry(slot, evicted.page, evicted.pages());
+            let (_, pages) = self.first_level(charge);
+            forget_entry(pages, slot, evicted);
         }
         slot
     }
@@ -163,7 +183,7 @@ impl HartTiming {
     /// Puts an entry into the second-level TLB.
     pub(super) fn fill_second(&mut self, charge: Charge, entry: Entry) {
         if let Some(second) = &mut self.second_tlb {
-            second.insert(charge.page(), entry);
+            second.insert(charge.page(), entry, |_, _| {});
         }
     }
 
@@ -171,7 +191,9 @@ impl HartTiming {
     /// is translated.
     pub(super) fn vouch(&mut self, charge: Charge, slot: Option<usize>) {
         let line = charge.line();
-        if !charge.access.is_management() {
+        // What may be on its way the models are asked for until it is there.
+        let arriving = |hart: &Self| hart.data.find(line).is_some_and(|found| found.arriving);
+        if !charge.access.is_management() && (charge.is_fetch() || !arriving(self)) {
             match charge.access.access() {
                 Access::Fetch => self.fetches.insert(line),
                 Access::Load => self.loads.insert(line),
@@ -235,6 +257,47 @@ impl HartTiming {
         }
     }
 
+    /// The line at a position of the data cache is used.
+    pub(super) fn touch_data(&mut self, position: usize) {
+        let (loads, stores) = (&mut self.loads, &mut self.stores);
+        self.data.touch(position, |line| {
+            loads.forget(line);
+            stores.forget(line);
+        });
+    }
+
+    /// Adds a line to the data cache; gives its position and the line that has to go.
+    pub(super) fn insert_data(&mut self, line: u64) -> (usize, Option<Evicted>) {
+        let (loads, stores) = (&mut self.loads, &mut self.stores);
+        let (position, evicted) = self.data.insert(line, |line| {
+            loads.forget(line);
+            stores.forget(line);
+        });
+        if let Some(evicted) = evicted {
+            self.forget_line(evicted.line);
+        }
+        (position, evicted)
+    }
+
+    /// Finds a line in the instruction cache and uses it.
+    pub(super) fn look_up_instructions(&mut self, line: u64) -> bool {
+        let Some(found) = self.instructions.find(line) else {
+            return false;
+        };
+        let fetches = &mut self.fetches;
+        (self.instructions).touch(found.position, |line| fetches.forget(line));
+        true
+    }
+
+    /// Adds a line to the instruction cache.
+    pub(super) fn insert_instructions(&mut self, line: u64) {
+        let fetches = &mut self.fetches;
+        let (_, evicted) = self.instructions.insert(line, |line| fetches.forget(line));
+        if let Some(evicted) = evicted {
+            self.fetches.forget(evicted.line);
+        }
+    }
+
     /// A line has left the data cache.
     pub(super) fn forget_line(&mut self, line: u64) {
         self.loads.forget(line);
@@ -249,7 +312,14 @@ impl HartTiming {
             self.data.remove(position);
         } else {
             self.data.set_exclusive(position, false);
+            self.data.set_dirty(position, false);
         }
+    }
+
+    /// Memory has the bytes of a line again; the next store tells that it has not.
+    pub(super) fn clean(&mut self, line: u64, position: usize) {
+        self.stores.forget(line);
+        self.data.set_dirty(position, false);
     }
 
     /// The first-level instruction cache is emptied.
@@ -344,8 +414,12 @@ impl HartTiming {
 /// Makes a filter forget what rests on entries of a TLB that are gone from their slots.
 fn forget_entries(filter: &mut PageFilter, entries: &[(usize, Entry)]) {
     for &(slot, entry) in entries {
-        filter.forget_entry(slot, entry.page, entry.pages());
+        forget_entry(filter, slot, entry);
     }
+}
+
+fn forget_entry(filter: &mut PageFilter, slot: usize, entry: Entry) {
+    filter.forget_entry(slot, entry.page, entry.pages());
 }
 
 /// Which entries a fence removes.

@@ -1,15 +1,19 @@
 //! Costs of instructions in the measured gear: TLBs, caches, walks, and single instructions.
 //!
 //! The models know nothing of values: they are told where accesses go and answer with cycles.
-//! Replacement is round robin everywhere, so that a hit changes nothing in a model; that is why a
-//! [`filter`] may answer for the models as long as what it remembers is still in them, exactly.
+//! A [`filter`] answers for the models where a hit changes nothing in them, exactly: what it remembers is still in them, and its
+//! next use changes nothing of what replacement knows ([`replacement`]).
 
 mod cache;
 mod charge;
+mod data;
 mod filter;
+mod flights;
 mod hart;
 mod lines;
-mod round_robin;
+mod memory;
+mod prefetcher;
+mod replacement;
 mod tlb;
 mod walks;
 
@@ -20,8 +24,8 @@ mod tests;
 
 pub use crate::profile::{
     CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, MeasureError,
-    Measurements, Mistake, Mistakes, NAMES, Need, NetworkProfile, Profile, ProfileError,
-    TlbProfile, UartProfile, ValueKind, fields,
+    Measurements, MemoryProfile, Mistake, Mistakes, NAMES, Need, NetworkProfile, PrefetcherProfile,
+    Profile, ProfileError, ReplacementPolicy, TlbProfile, UartProfile, ValueKind, fields,
 };
 pub use cache::Cache;
 pub use charge::{Charge, LineAccess, Walked};
@@ -37,6 +41,7 @@ use crate::base::{Fence, HartId};
 use crate::count::{Event, EventCounts};
 use hart::Server;
 use lines::Presence;
+use memory::MemoryChannels;
 
 pub use filter::{FilterTables, PageName};
 pub(crate) use filter::{LINE_PLACES, LineFilter, PAGE_PLACES};
@@ -55,8 +60,12 @@ pub struct Timing {
     prefetch: bool,
     /// The hart's time at the access that is charged for.
     now: u64,
-    /// When memory can begin with the next line.
+    /// When memory can begin with the next line, if it has no channels.
     memory_free: u64,
+    /// Channels of memory, if the profile has them.
+    channels: Option<MemoryChannels>,
+    /// Places of each hart's store buffer.
+    store_buffer: usize,
     harts: Vec<HartTiming>,
     shared: Option<Cache>,
     presence: Presence,
@@ -81,8 +90,13 @@ impl Timing {
             prefetch: profile.prefetch_next_line,
             now: 0,
             memory_free: 0,
+            channels: (profile.memory)
+                .map(|memory| MemoryChannels::new(memory, profile.costs.memory_gap)),
+            store_buffer: profile.store_buffer.into(),
             harts: (0..harts).map(|_| HartTiming::new(profile)).collect(),
-            shared: profile.l2.map(|l2| Cache::new(l2.geometry())),
+            shared: profile
+                .l2
+                .map(|l2| Cache::new(l2.geometry(), l2.replacement)),
             presence: Presence::new(profile.l1d.geometry()),
             filtered: true,
         }
@@ -142,11 +156,17 @@ impl Timing {
             && self.fence_i_clears == profile.fence_i_clears
             && self.misaligned_traps == profile.misaligned_traps
             && self.prefetch == profile.prefetch_next_line
+            && self.store_buffer == usize::from(profile.store_buffer)
+            && match (&self.channels, profile.memory) {
+                (Some(channels), Some(memory)) => channels.is_of(memory, profile.costs.memory_gap),
+                (None, None) => true,
+                _ => false,
+            }
             && self.harts.len() == harts
             && self.harts.iter().all(|hart| hart.belongs_to(profile))
             && self.presence.is_of(profile.l1d.geometry())
             && match (&self.shared, profile.l2) {
-                (Some(cache), Some(l2)) => cache.is_of(l2.geometry()),
+                (Some(cache), Some(l2)) => cache.is_of(l2.geometry(), l2.replacement),
                 (None, None) => true,
                 _ => false,
             }
@@ -173,6 +193,7 @@ impl Timing {
             Server::Nobody => {
                 let (slot, missed) = self.miss_tlb(id, charge, counts, walk);
                 cycles += missed;
+                self.pass(missed);
                 slot
             }
         };
@@ -225,6 +246,30 @@ impl Timing {
             hart.fill_first(charge, entry)
         });
         (slot, looked_up + cycles)
+    }
+
+    /// Lets time pass within an access, where the models look at it so closely.
+    const fn pass(&mut self, cycles: u64) {
+        if self.channels.is_some() || self.store_buffer != 0 {
+            self.now += cycles;
+        }
+    }
+
+    /// Costs of instructions as translated code has them: a fence that has to wait for a store buffer has no room there.
+    #[must_use]
+    pub const fn translated_costs(&self) -> Costs {
+        let mut costs = self.costs;
+        if self.store_buffer != 0 {
+            costs.fence = u64::MAX;
+        }
+        costs
+    }
+
+    /// Cycles of FENCE by a hart at a time: its stores have to be done.
+    #[must_use]
+    pub fn fence_stores(&self, id: HartId, now: u64) -> u64 {
+        let hart = self.harts.get(id.index());
+        self.costs.fence + hart.map_or(0, |hart| hart.flights.drain(now))
     }
 
     /// A hart executes a fence of translations.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::round_robin::RoundRobin;
-use super::{Geometry, Space, TlbProfile};
+use super::replacement::Replacement;
+use super::{Geometry, ReplacementPolicy, Space, TlbProfile};
 use crate::base::PAGE_SHIFT;
 
 /// log2 of the bytes of the pages that entries are for: 4 KiB, 2 MiB, 1 GiB.
@@ -96,6 +96,16 @@ impl Entry {
             && (self.global || self.space.asid == space.asid)
     }
 
+    /// Tests whether there is a page that both serve in some address space.
+    const fn overlaps(&self, other: &Self) -> bool {
+        self.shift != 0
+            && (self.covers(other.page) || other.covers(self.page))
+            && self.space.virtualized == other.space.virtualized
+            && self.space.paged == other.space.paged
+            && self.space.vmid == other.space.vmid
+            && (self.global || other.global || self.space.asid == other.space.asid)
+    }
+
     /// The same translation as an entry of 4 KiB.
     const fn piece(self, page: u64) -> Self {
         Self {
@@ -107,30 +117,32 @@ impl Entry {
     }
 }
 
-/// Entries, set-associative, each set with its turn.
+/// Entries, set-associative.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Array {
     sets: usize,
     ways: usize,
     entries: Vec<Entry>,
-    next: RoundRobin,
+    replacement: Replacement,
 }
 
 impl Array {
-    fn new(Geometry { sets, ways }: Geometry) -> Self {
+    fn new(geometry: Geometry, policy: ReplacementPolicy) -> Self {
+        let Geometry { sets, ways } = geometry;
         Self {
             sets,
             ways,
             entries: vec![Entry::EMPTY; sets * ways],
-            next: RoundRobin::new(sets),
+            replacement: Replacement::new(policy, geometry),
         }
     }
 
-    fn is_of(&self, Geometry { sets, ways }: Geometry) -> bool {
+    fn is_of(&self, geometry: Geometry, policy: ReplacementPolicy) -> bool {
+        let Geometry { sets, ways } = geometry;
         self.sets == sets
             && self.ways == ways
             && Some(self.entries.len()) == sets.checked_mul(ways)
-            && self.next.is_of(sets)
+            && self.replacement.is_of(policy, geometry)
             && self
                 .entries
                 .iter()
@@ -149,18 +161,33 @@ impl Array {
         Some(start + way)
     }
 
-    /// Adds an entry in an empty place or in that of the entry whose turn it is; gives the place and
-    /// what had to go.
-    fn insert(&mut self, page: u64, entry: Entry) -> (usize, Option<Entry>) {
+    /// The entry in a place is used. Calls `demoted` with each whose next use may change something again.
+    fn touch(&mut self, place: usize, mut demoted: impl FnMut(usize, Entry)) {
+        let (set, way) = (place / self.ways, place % self.ways);
+        let (entries, ways) = (&self.entries, self.ways);
+        self.replacement.touch(set, way, |way| {
+            let place = set * ways + way;
+            if let Some(&entry) = entries.get(place).filter(|entry| entry.shift != 0) {
+                demoted(place, entry);
+            }
+        });
+    }
+
+    /// Adds an entry in an empty place or in that of the entry that has to go; gives the place and that entry.
+    fn insert(
+        &mut self,
+        page: u64,
+        entry: Entry,
+        demoted: impl FnMut(usize, Entry),
+    ) -> (usize, Option<Entry>) {
         let set = self.set(page);
         let start = set * self.ways;
-        let ways = &mut self.entries[start..start + self.ways];
-        if let Some(way) = ways.iter().position(|entry| entry.shift == 0) {
-            ways[way] = entry;
-            return (start + way, None);
-        }
-        let way = self.next.replace(set, self.ways);
-        (start + way, Some(std::mem::replace(&mut ways[way], entry)))
+        let ways = &self.entries[start..start + self.ways];
+        let empty = ways.iter().position(|entry| entry.shift == 0);
+        let way = empty.unwrap_or_else(|| self.replacement.victim(set));
+        let old = std::mem::replace(&mut self.entries[start + way], entry);
+        self.touch(start + way, demoted);
+        (start + way, (old.shift != 0).then_some(old))
     }
 }
 
@@ -179,6 +206,8 @@ pub struct Tlb {
     large: Option<Array>,
     /// True if `pages` takes entries of every size.
     any_size: bool,
+    /// True if replacement looks at use and two entries have served one page: then the first slot does, and no hint.
+    ambiguous: bool,
     /// For the low bits of a page's number the slot of the entry that served such a page last, to look
     /// there first.
     #[serde(skip, default = "no_hints")]
@@ -190,9 +219,11 @@ impl Tlb {
     #[must_use]
     pub fn new(profile: TlbProfile) -> Self {
         Self {
-            pages: Array::new(profile.geometry()),
-            large: profile.large_geometry().map(Array::new),
+            pages: Array::new(profile.geometry(), profile.replacement),
+            large: (profile.large_geometry())
+                .map(|geometry| Array::new(geometry, profile.replacement)),
             any_size: profile.any_size,
+            ambiguous: false,
             hints: no_hints(),
         }
     }
@@ -201,9 +232,9 @@ impl Tlb {
     #[must_use]
     pub fn is_of(&self, profile: TlbProfile) -> bool {
         self.any_size == profile.any_size
-            && self.pages.is_of(profile.geometry())
+            && self.pages.is_of(profile.geometry(), profile.replacement)
             && match (&self.large, profile.large_geometry()) {
-                (Some(large), Some(geometry)) => large.is_of(geometry),
+                (Some(large), Some(geometry)) => large.is_of(geometry, profile.replacement),
                 (None, None) => true,
                 _ => false,
             }
@@ -225,17 +256,31 @@ impl Tlb {
         }
     }
 
-    /// The entry that serves a page.
-    #[must_use]
-    pub fn find(&self, page: u64, space: Space) -> Option<Entry> {
-        self.entry(self.slot(page, space)?).copied()
+    /// The entry in a slot is used. Calls `demoted` with each, and its slot, whose next use may change something again.
+    pub fn touch(&mut self, slot: usize, mut demoted: impl FnMut(usize, Entry)) {
+        let small = self.pages.entries.len();
+        match slot.checked_sub(small) {
+            None => self.pages.touch(slot, demoted),
+            Some(place) => {
+                if let Some(large) = &mut self.large {
+                    large.touch(place, |place, entry| demoted(small + place, entry));
+                }
+            }
+        }
+    }
+
+    /// Finds the entry that serves a page and uses it: where filters do not answer for the TLB.
+    pub fn look_up(&mut self, page: u64, space: Space) -> Option<Entry> {
+        let slot = self.slot(page, space)?;
+        self.touch(slot, |_, _| {});
+        self.entry(slot).copied()
     }
 
     /// The slot of an entry that serves a page.
     pub fn serves(&mut self, page: u64, space: Space) -> Option<usize> {
         let hint = page as usize & (HINTS - 1);
         let slot = usize::from(self.hints[hint]);
-        if self.entry(slot).is_some_and(|e| e.serves(page, space)) {
+        if !self.ambiguous && self.entry(slot).is_some_and(|e| e.serves(page, space)) {
             return Some(slot);
         }
         let slot = self.slot(page, space)?;
@@ -245,18 +290,43 @@ impl Tlb {
     }
 
     /// Adds an entry for a page that none serves; gives its slot and the entry that had to go from there.
-    /// An entry for a large page that has no place becomes one for the 4 KiB page alone.
-    pub fn insert(&mut self, page: u64, entry: Entry) -> (usize, Option<Entry>) {
-        if entry.pages() == 1 || self.any_size {
-            return self.pages.insert(page, entry);
-        }
-        match &mut self.large {
+    /// An entry for a large page that has no place becomes one for the 4 KiB page alone. `demoted` is that of [`Self::touch`].
+    pub fn insert(
+        &mut self,
+        page: u64,
+        entry: Entry,
+        mut demoted: impl FnMut(usize, Entry),
+    ) -> (usize, Option<Entry>) {
+        let whole = entry.pages() == 1 || self.any_size;
+        let entry = if whole || self.large.is_some() {
+            entry
+        } else {
+            entry.piece(page)
+        };
+        self.demote_overlapping(&entry, &mut demoted);
+        let small = self.pages.entries.len();
+        match self.large.as_mut().filter(|_| !whole) {
             // Fully associative: one set.
             Some(large) => {
-                let (position, evicted) = large.insert(0, entry);
-                (self.pages.entries.len() + position, evicted)
+                let demoted = |place, entry| demoted(small + place, entry);
+                let (position, evicted) = large.insert(0, entry, demoted);
+                (small + position, evicted)
             }
-            None => self.pages.insert(page, entry.piece(page)),
+            None => self.pages.insert(page, entry, demoted),
+        }
+    }
+
+    /// Calls `demoted` with the entries that serve a page which another one is about to serve as well.
+    fn demote_overlapping(&mut self, entry: &Entry, demoted: &mut impl FnMut(usize, Entry)) {
+        if !self.pages.replacement.looks_at_use() {
+            return;
+        }
+        let large = self.large.iter().flat_map(|large| &large.entries);
+        for (slot, other) in self.pages.entries.iter().chain(large).enumerate() {
+            if other.overlaps(entry) {
+                self.ambiguous = true;
+                demoted(slot, *other);
+            }
         }
     }
 
@@ -302,14 +372,20 @@ mod tests {
             ways: 4,
             large,
             any_size,
+            replacement: ReplacementPolicy::Fifo,
         })
+    }
+
+    /// Adds an entry, where nothing depends on its use.
+    fn insert(tlb: &mut Tlb, page: u64, entry: Entry) -> (usize, Option<Entry>) {
+        tlb.insert(page, entry, |_, _| {})
     }
 
     #[test]
     fn entries_serve_their_space_unless_global() {
         let mut tlb = tlb(0, false);
-        tlb.insert(7, Entry::new(7, 12, false, guest(3, 5)));
-        assert!(tlb.find(7, guest(3, 5)).is_some());
+        insert(&mut tlb, 7, Entry::new(7, 12, false, guest(3, 5)));
+        assert!(tlb.look_up(7, guest(3, 5)).is_some());
         for space in [
             guest(4, 5),
             guest(3, 6),
@@ -319,11 +395,11 @@ mod tests {
                 ..guest(3, 5)
             },
         ] {
-            assert!(tlb.find(7, space).is_none(), "{space:?}");
+            assert!(tlb.look_up(7, space).is_none(), "{space:?}");
         }
-        tlb.insert(8, Entry::new(8, 12, true, guest(3, 5)));
-        assert!(tlb.find(8, guest(4, 5)).is_some());
-        assert!(tlb.find(8, guest(3, 6)).is_none());
+        insert(&mut tlb, 8, Entry::new(8, 12, true, guest(3, 5)));
+        assert!(tlb.look_up(8, guest(4, 5)).is_some());
+        assert!(tlb.look_up(8, guest(3, 6)).is_none());
     }
 
     #[test]
@@ -333,10 +409,10 @@ mod tests {
             (tlb(0, true), true),
             (tlb(0, false), false),
         ] {
-            tlb.insert(0x203, Entry::new(0x203, 21, false, HOST));
-            assert!(tlb.find(0x203, HOST).is_some());
-            assert_eq!(tlb.find(0x3ff, HOST).is_some(), reaches);
-            assert!(tlb.find(0x400, HOST).is_none());
+            insert(&mut tlb, 0x203, Entry::new(0x203, 21, false, HOST));
+            assert!(tlb.look_up(0x203, HOST).is_some());
+            assert_eq!(tlb.look_up(0x3ff, HOST).is_some(), reaches);
+            assert!(tlb.look_up(0x400, HOST).is_none());
         }
     }
 
@@ -344,9 +420,10 @@ mod tests {
     fn empty_places_are_taken_before_the_oldest() {
         let mut tlb = tlb(0, false);
         for page in 0..4 {
-            assert_eq!(tlb.insert(page, Entry::new(page, 12, false, HOST)).1, None);
+            let entry = Entry::new(page, 12, false, HOST);
+            assert_eq!(insert(&mut tlb, page, entry).1, None);
         }
-        let (slot, evicted) = tlb.insert(4, Entry::new(4, 12, false, HOST));
+        let (slot, evicted) = insert(&mut tlb, 4, Entry::new(4, 12, false, HOST));
         assert_eq!((slot, tlb.serves(4, HOST)), (0, Some(0)));
         assert_eq!(evicted.map(|entry| entry.page), Some(0));
         let mut removed = Vec::new();
@@ -357,7 +434,28 @@ mod tests {
         );
         assert_eq!(removed, [(2, 2)]);
         assert_eq!(tlb.serves(2, HOST), None);
-        assert_eq!(tlb.insert(5, Entry::new(5, 12, false, HOST)), (2, None));
+        let entry = Entry::new(5, 12, false, HOST);
+        assert_eq!(insert(&mut tlb, 5, entry), (2, None));
+    }
+
+    #[test]
+    fn used_entries_stay_by_lru() {
+        let mut tlb = Tlb::new(TlbProfile {
+            entries: 2,
+            ways: 2,
+            large: 2,
+            any_size: false,
+            replacement: ReplacementPolicy::Lru,
+        });
+        for page in [0x203, 0x403] {
+            insert(&mut tlb, page, Entry::new(page, 21, false, HOST));
+        }
+        let slot = tlb.serves(0x3ff, HOST).expect("there");
+        let mut demoted = Vec::new();
+        tlb.touch(slot, |slot, entry| demoted.push((slot, entry.page)));
+        assert_eq!(demoted, [(3, 0x400)]);
+        let (slot, evicted) = insert(&mut tlb, 0x603, Entry::new(0x603, 21, false, HOST));
+        assert_eq!((slot, evicted.map(|entry| entry.page)), (3, Some(0x400)));
     }
 
     #[test]

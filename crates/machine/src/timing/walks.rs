@@ -16,9 +16,9 @@ fn knows(cache: &mut Option<Cache>, reference: Reference) -> bool {
         return false;
     }
     let key = reference.physical >> ENTRY_SHIFT;
-    let known = cache.find(key).is_some();
+    let known = cache.look_up(key).is_some();
     if !known {
-        cache.insert(key);
+        cache.insert(key, |_| {});
     }
     known
 }
@@ -51,13 +51,13 @@ impl Timing {
             let (walk, after) = rest.split_at(length.map_or(rest.len(), |leaf| leaf + 1));
             rest = after;
             let page = first.address >> PAGE_SHIFT;
-            let Some(hart) = self.harts.get(id.index()) else {
+            let Some(hart) = self.harts.get_mut(id.index()) else {
                 break;
             };
-            let pages = &hart.walks.guest_pages;
+            let pages = &mut hart.walks.guest_pages;
             if pages
-                .as_ref()
-                .is_some_and(|tlb| tlb.find(page, guest_space).is_some())
+                .as_mut()
+                .is_some_and(|tlb| tlb.look_up(page, guest_space).is_some())
             {
                 continue;
             }
@@ -71,7 +71,7 @@ impl Timing {
             if let Some(hart) = self.harts.get_mut(id.index())
                 && let Some(tlb) = &mut hart.walks.guest_pages
             {
-                tlb.insert(page, Entry::new(page, shift, false, guest_space));
+                tlb.insert(page, Entry::new(page, shift, false, guest_space), |_, _| {});
             }
         }
         cycles
@@ -91,7 +91,10 @@ impl Timing {
             return 0;
         }
         counts.add(event, 1);
-        self.costs.walk_step
-            + self.data_line(id, entry.physical >> LINE_SHIFT, LineAccess::Load, counts)
+        let line = entry.physical >> LINE_SHIFT;
+        let cycles = self.costs.walk_step + self.data_line(id, line, LineAccess::Load, counts);
+        // One entry leads to the next.
+        self.pass(cycles);
+        cycles
     }
 }

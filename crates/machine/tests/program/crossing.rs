@@ -3,8 +3,8 @@
 //! mhartid is in a0. Each ends with the code (cycles of hart 0) / (crossings).
 
 use super::{
-    Register, WFI, WRS_NTO, addi, andi, atomic, auipc, beq, bne, cbo, csrrs, csrrw, divu, end_with,
-    hlv_d, hsv_d, jal, ld, lui, sd, sub, sw, xor,
+    Register, WFI, WRS_NTO, addi, andi, atomic, auipc, beq, bne, cbo, csrrs, divu, end_with, jal,
+    ld, lui, sd, sub, sw, xor,
 };
 
 /// How the harts wait for each other.
@@ -18,18 +18,15 @@ pub enum Crossing {
     Interrupt,
     /// Four harts take a ticket lock in turn.
     TicketLock,
-    /// As the first; the harts look at the word and store to it by HLV and HSV.
-    GuestAccess,
     /// Hart 0 zeroes the word's line by CBO.ZERO, and hart 1 stores to it, in turn.
     ZeroedLine,
 }
 
-pub const ALL: [Crossing; 6] = [
+pub const ALL: [Crossing; 5] = [
     Crossing::PingPong,
     Crossing::WaitOnReservation,
     Crossing::Interrupt,
     Crossing::TicketLock,
-    Crossing::GuestAccess,
     Crossing::ZeroedLine,
 ];
 
@@ -57,7 +54,6 @@ impl Crossing {
             Self::WaitOnReservation => "ping-pong by WRS",
             Self::Interrupt => "interrupt and answer",
             Self::TicketLock => "ticket lock, 4 harts",
-            Self::GuestAccess => "ping-pong by HLV and HSV",
             Self::ZeroedLine => "store and CBO.ZERO",
         }
     }
@@ -69,11 +65,6 @@ impl Crossing {
             addi(OWNER, WORD, 128),
             addi(LEFT, 0, rounds),
             addi(ONE, 0, 1),
-            // What HLV and HSV do needs a permission below M-mode: all of memory.
-            addi(VALUE, 0, -1),
-            csrrw(0, 0x3b0, VALUE), // pmpaddr0
-            addi(VALUE, 0, 31),
-            csrrw(0, 0x3a0, VALUE), // pmpcfg0
             csrrs(START, 0xb00, 0), // mcycle
         ];
         let body = self.round();
@@ -143,14 +134,6 @@ impl Crossing {
                 bne(VALUE, MINE, -4),
                 addi(VALUE, VALUE, 1),
                 sd(VALUE, OWNER),
-            ],
-            Self::GuestAccess => vec![
-                hlv_d(VALUE, WORD),
-                xor(OTHER, VALUE, HART),
-                andi(OTHER, OTHER, 1),
-                bne(OTHER, 0, -12),
-                addi(VALUE, VALUE, 1),
-                hsv_d(VALUE, WORD),
             ],
             Self::ZeroedLine => vec![
                 ld(VALUE, WORD, 0),

@@ -108,16 +108,6 @@ pub const fn cbo(operation: i32, rs1: Register) -> u32 {
     i_type(operation, rs1, 2, 0, 0x0f)
 }
 
-/// HLV.D.
-pub const fn hlv_d(rd: Register, rs1: Register) -> u32 {
-    r_type(0x36, 0, rs1, 4, rd, 0x73)
-}
-
-/// HSV.D.
-pub const fn hsv_d(rs2: Register, rs1: Register) -> u32 {
-    r_type(0x37, rs2, rs1, 4, 0, 0x73)
-}
-
 #[allow(unused_imports, reason = "each test uses some of them")]
 pub use riscv::instruction::{FENCE_I, WFI, WRS_NTO, WRS_STO};
 

@@ -164,6 +164,7 @@ fn walks_begin_after_second_level_misses() {
             ways: 4,
             large: 0,
             any_size: false,
+            replacement: ReplacementPolicy::Fifo,
         }));
         let (hit, walk) = second_level_hit_and_shortest_walk(&profile);
         assert_eq!(hit, costs.l2_tlb_hit, "{name}");
