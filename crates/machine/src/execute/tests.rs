@@ -44,8 +44,8 @@ fn a_devices_store_ends_a_reservation() {
     assert_eq!(conditional(Some(WORD + 3)), 1);
 }
 
-/// Whether an instruction gives its hart's turn away before it looks at, or changes, a line that another hart has stored to, when that
-/// hart has not come as far: the first time, and when the page is in the host TLB. And the cycles that giving way takes.
+/// Executes an instruction before whose line another hart that has not come as far has stored to it: for the first time, and when the
+/// page is in the host TLB. Gives, for each, true if the turn was given away, and the cycles that were charged.
 fn gives_way(word: u32) -> [(bool, u64); 2] {
     [false, true].map(|known| {
         let mut config = Config::default();

@@ -1,4 +1,4 @@
-//! What is behind the first-level caches: the second level that all share, memory, prefetches, and devices.
+//! Second level that all harts share, memory behind it, prefetches, and accesses by devices.
 
 use serde::{Deserialize, Serialize};
 
