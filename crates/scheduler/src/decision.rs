@@ -70,6 +70,10 @@ pub struct Left<V = VcpuId> {
     pub exits: u32,
     /// Time of a context switch to another vCPU and back.
     pub round_trip: Ticks,
+    /// Part of `ran` in which the hart worked for devices of other VMs.
+    pub for_others: Ticks,
+    /// Time in which harts worked for devices of its VM while they had vCPUs of others, as far as it was not reported yet.
+    pub by_others: Ticks,
 }
 
 impl<V> Left<V> {
@@ -84,6 +88,8 @@ impl<V> Left<V> {
             holder: None,
             exits: 1,
             round_trip: Ticks::ZERO,
+            for_others: Ticks::ZERO,
+            by_others: Ticks::ZERO,
         }
     }
 
@@ -97,6 +103,8 @@ impl<V> Left<V> {
             holder,
             exits: self.exits,
             round_trip: self.round_trip,
+            for_others: self.for_others,
+            by_others: self.by_others,
         }
     }
 }

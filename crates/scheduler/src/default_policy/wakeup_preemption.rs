@@ -82,7 +82,7 @@ impl Scheduler {
 
     /// Hart that `vcpu` would take from another vCPU if it were woken now: its last one, if no hart is free, no preemption is pending
     /// there, and its VM lags.
-    fn preemption_target(&mut self, vcpu: VcpuId, now: Ticks) -> Option<HartId> {
+    pub(crate) fn preemption_target(&mut self, vcpu: VcpuId, now: Ticks) -> Option<HartId> {
         let hart = self
             .last_hart(vcpu)
             .filter(|_| self.rules.preempts_on_wake)?;

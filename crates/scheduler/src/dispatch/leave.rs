@@ -51,8 +51,12 @@ impl Scheduler {
         };
         self.harts[hart.index()].doing = Doing::Searching;
         let vcpu = run.vcpu;
+        let own = left.ran - left.for_others;
         if let Some(from) = run.charged_from {
-            self.charge(vcpu, left.ran - from);
+            self.charge(vcpu, own - from);
+        }
+        if left.by_others != Ticks::ZERO {
+            self.charge_by_others(vcpu, left.by_others);
         }
         if run.by_preemption {
             self.charge_preemption(run, left);
@@ -68,14 +72,14 @@ impl Scheduler {
         let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
             return false;
         };
-        entry.used = entry.used + left.ran;
+        entry.used = entry.used + own;
         if let Some(vm) = self.vms[entry.vm.index()].as_mut() {
-            vm.account(left.ran);
+            vm.account(own);
             let boost_accounted =
                 core::mem::replace(&mut self.harts[hart.index()].boost_accounted, Ticks::ZERO);
             vm.boost_vruntime = vm
                 .boost_vruntime
-                .wrapping_add(vm.inverse_weight.vruntime(left.ran - boost_accounted));
+                .wrapping_add(vm.inverse_weight.vruntime(own - boost_accounted));
         }
         let woken = core::mem::take(&mut entry.woken);
         if core::mem::take(&mut entry.stopping) || left.cause == Leave::Stopped {

@@ -6,6 +6,7 @@
 mod allocation;
 mod assign;
 mod decide;
+mod devices;
 mod event;
 pub(crate) mod hart;
 mod leave;

@@ -392,3 +392,32 @@ fn default_round_is_ten_milliseconds() {
         assert!(Config::ROUND.contains(&round));
     }
 }
+
+/// Two VMs with equal shares compute. A tenth of each stay of one goes to devices of the other, which pays for it.
+#[test]
+fn time_for_devices_is_their_vms() {
+    let mut bench = Bench::with(SpinPolicy::None, 1, &[1, 1]);
+    let slice = bench.scheduler.config().slice.get();
+    let lent = slice / 10;
+    let mut own = [0_u64; 2];
+    let mut owed = 0;
+    for _ in 0..2000 {
+        let vcpu = bench.dispatch(0).unwrap();
+        bench.now += slice;
+        let mut left = Left::new(Leave::SliceEnd, Ticks::new(slice));
+        if vcpu == 0 {
+            left.by_others = Ticks::new(core::mem::take(&mut owed));
+            own[0] += slice;
+        } else {
+            left.for_others = Ticks::new(lent);
+            owed += lent;
+            own[1] += slice - lent;
+        }
+        let now = Ticks::new(bench.now);
+        let _ = bench.scheduler.leave(h(0), left, now);
+    }
+    // The first has its own stays and what was lent to it: as much as the second has.
+    let lent = 2000 * slice - own[0] - own[1];
+    let part = (own[0] + lent) as f64 / own[1] as f64;
+    assert!((part - 1.0).abs() < 0.01, "{own:?}, {lent} lent");
+}

@@ -216,3 +216,44 @@ fn long_sleep_earns_two_slices_at_most() {
     let now = Ticks::new(bench.now + slice / 2);
     assert_eq!(bench.scheduler.wake(v(1), now).harts(), harts(&[0]));
 }
+
+#[test]
+fn device_work_wakes_by_the_same_rule() {
+    for (ran, preempts_on_wake) in [(8, false), (2, true)] {
+        let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
+        let now = Ticks::new(bench.now + slice(&bench) / ran);
+        let kicks = bench.scheduler.wake_for_devices(v(0), now);
+        let (told, state) = match preempts_on_wake {
+            // Its hart finds the work at the next test.
+            false => (HartSet::EMPTY, VcpuState::SelfWait),
+            true => (harts(&[0]), VcpuState::Ready),
+        };
+        let kicks = kicks.map(Kicks::harts);
+        assert_eq!((kicks, bench.state(0)), (Some(told), state));
+    }
+    let mut bench = one_waits_and_one_works(WaitPolicy::HostInterrupt);
+    let now = Ticks::new(bench.now);
+    assert!(bench.scheduler.wake_for_devices(v(0), now).is_some());
+    assert_eq!(bench.state(0), VcpuState::Ready);
+}
+
+#[test]
+fn device_work_gets_an_idle_hart() {
+    let config = Config {
+        wait: WaitPolicy::SelfWait,
+        ..Config::new(FREQUENCY)
+    };
+    let mut bench = Bench::new(config, 2, &[1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
+    assert_eq!(bench.dispatch(1), None);
+    let kicks = bench.scheduler.wake_for_devices(v(0), Ticks::ZERO);
+    assert_eq!(kicks.map(Kicks::harts), Some(harts(&[1])));
+}
+
+#[test]
+fn stopped_vcpu_does_no_device_work() {
+    let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
+    let _ = bench.scheduler.stop(v(0));
+    assert_eq!(bench.scheduler.wake_for_devices(v(0), Ticks::ZERO), None);
+}
