@@ -38,6 +38,12 @@ impl InterruptAffinity {
         self.shared.store(shared.bits(), Ordering::SeqCst);
     }
 
+    /// Returns true if `hart` belongs to no VM.
+    #[must_use]
+    pub fn is_shared(&self, hart: HartId) -> bool {
+        HartSet::from_bits(self.shared.load(Ordering::SeqCst)).contains(hart)
+    }
+
     /// Hart for interrupts that belong to no VM.
     #[must_use]
     pub fn of_board(&self) -> Option<HartId> {
@@ -73,6 +79,8 @@ mod tests {
         assert_eq!(interrupt_affinity.of_vm(one), HartId::new(0));
         assert_eq!(interrupt_affinity.of_vm(two), HartId::new(2));
         assert_eq!(interrupt_affinity.of_board(), HartId::new(2));
+        let [own, shared] = [0, 2].map(|number| HartId::new(number).unwrap());
+        assert!(!interrupt_affinity.is_shared(own) && interrupt_affinity.is_shared(shared));
         interrupt_affinity.set(online, two, harts(&[2]));
         assert_eq!(interrupt_affinity.of_vm(two), HartId::new(2));
         assert_eq!(

@@ -17,6 +17,18 @@ pub struct DeviceNumber(usize);
 impl DeviceNumber {
     /// The VM's APLIC, which every VM has.
     pub const APLIC: Self = Self(0);
+
+    /// The device with this index.
+    #[must_use]
+    pub const fn new(index: usize) -> Self {
+        Self(index)
+    }
+
+    /// Its index, below [`TrappedDevices::count`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0
+    }
 }
 
 /// A device whose interrupt is a virtual source of the APLIC.
@@ -46,6 +58,12 @@ impl TrappedDevices {
             aplic,
             wired: Vec::new(),
         }
+    }
+
+    /// Number of devices, the APLIC among them.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.wired.len() + 1
     }
 
     /// Adds a device whose interrupt line leads to `source`, which no other device has.

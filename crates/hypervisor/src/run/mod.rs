@@ -41,6 +41,7 @@ use crate::system::costs;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
 use crate::system::monitor;
+use crate::system::sharing;
 use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, CpuTime};
 use crate::vm::vcpu::{Vcpu, VcpuState};
@@ -208,6 +209,9 @@ fn run_vcpu(
         let since = (terms.began, terms.slice);
         let at = (vm, vcpu);
         if let Some(reason) = begin(system, hart, vmids, at, &mut state, since, cpu_time) {
+            if vm.device_work.is_pending() {
+                sharing::serve_marked(system, hart, vm);
+            }
             return left_without_guest(reason);
         }
     }
@@ -273,6 +277,8 @@ fn run_vcpu(
         holder: state.holder.take(),
         exits: state.spinning.exits(),
         round_trip: hart.switch_cost.round_trip(),
+        for_others: hart.take_for_others(),
+        by_others: Ticks::new(vm.device_work.take_by_others()),
     };
     drop(state);
     hart.switch_cost.leave(now());

@@ -28,6 +28,10 @@ impl Probe<VcpuNumber> for Tests<'_> {
         if vcpu.deadline.load(Ordering::Relaxed) <= hart::time() {
             return true;
         }
+        let work = &self.system.vm(vcpu.vm).device_work;
+        if work.is_pending_for(vcpu.index) {
+            return true;
+        }
         let interrupts = vcpu.interrupts.lock();
         match interrupts.backing() {
             Backing::Memory => interrupts.memory_file_asserts(),

@@ -5,6 +5,7 @@ use crate::hart::fence;
 use crate::run::translations;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
+use crate::system::sharing;
 use crate::vm::Vm;
 use crate::vm::vcpu::{Vcpu, VcpuState, request};
 
@@ -17,6 +18,12 @@ pub fn carry_out_requests(
     state: &mut VcpuState,
     requests: u32,
 ) {
+    if requests & request::DEVICES != 0 {
+        // Devices ask whether the guest waited, by the instruction in front of this one (`VmContext::is_guest_busy`).
+        // SAFETY: the guest is entered at the address in its context, from which the register is loaded again.
+        unsafe { csr::write::<{ number::SEPC }>(state.context.program_counter) };
+        sharing::serve_marked(system, hart, vm);
+    }
     if requests & request::FENCE_VIRTUAL != 0 {
         translations::carry_out_fences(system, hart, (vm, vcpu), state);
     }

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use scheduler::groups::Members;
-use scheduler::{HartId, MAX_NUMBERS, VcpuNumber};
+use scheduler::{HartId, MAX_NUMBERS, Ticks, VcpuNumber};
 use spinwait::PollTimer;
 
 use crate::board::{Board, BoardHart};
@@ -76,6 +76,8 @@ pub struct Hart {
     capabilities: AtomicU32,
     /// Times at which the hart polls devices.
     pub poll_schedule: PollSchedule,
+    /// Ticks that the hart worked for devices of other VMs while it had its present vCPU. Only the hart itself uses it.
+    for_others: AtomicU64,
 }
 
 /// A set of vCPUs, which several harts change: a bit each.
@@ -139,6 +141,7 @@ impl Hart {
             poll_timer: PollTimer::default(),
             next_poll: AtomicU64::new(0),
             poll_schedule: PollSchedule::default(),
+            for_others: AtomicU64::new(0),
             waiting: Waiting::default(),
             is_idle: AtomicBool::new(false),
             polls: AtomicBool::new(false),
@@ -185,6 +188,23 @@ impl Hart {
             self.must_reschedule.store(false, Ordering::Relaxed);
         }
         ask
+    }
+
+    /// Notes that the hart has worked for a device of another VM than that of its present vCPU.
+    pub fn note_for_others(&self, ticks: u64) {
+        let all = self.for_others.load(Ordering::Relaxed);
+        self.for_others
+            .store(all.wrapping_add(ticks), Ordering::Relaxed);
+    }
+
+    /// Takes the time that was noted. Only the hart itself calls it.
+    #[must_use]
+    pub fn take_for_others(&self) -> Ticks {
+        let ticks = self.for_others.load(Ordering::Relaxed);
+        if ticks != 0 {
+            self.for_others.store(0, Ordering::Relaxed);
+        }
+        Ticks::new(ticks)
     }
 
     /// Notes the vCPU whose registers are on the hart.

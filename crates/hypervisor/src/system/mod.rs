@@ -28,6 +28,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::lock::{Mutex, place};
 use abi::system::{Purging, RemoteFences, SpinMethod, TlbPurge, WhenIdle};
+use scheduler::groups::Access;
 use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
@@ -352,6 +353,17 @@ pub fn interrupt_waiter(system: &Hypervisor, vcpu: VcpuNumber) {
     system.notify_scheduler(vcpu, |scheduler, vcpu| {
         scheduler.interrupt_waiter(vcpu, now)
     });
+}
+
+/// Tells the scheduler that devices of the VM of `vcpu` have work for its time. False where the vCPU is stopped.
+pub fn wake_for_devices(system: &Hypervisor, vcpu: VcpuNumber) -> bool {
+    let now = now();
+    let kicks = system.with_vcpu(vcpu, |group, vcpu| {
+        group.scheduler_mut().wake_for_devices(vcpu, now)
+    });
+    let kicks = kicks.flatten();
+    system.kick(kicks.unwrap_or_default());
+    kicks.is_some()
 }
 
 /// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.

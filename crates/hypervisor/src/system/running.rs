@@ -34,6 +34,13 @@ impl Running {
         self.0.load(Ordering::Relaxed) >> VM_SHIFT == u64::from(vm) + 1
     }
 
+    /// Tests whether a guest of another VM than `vm` runs here, or has just left.
+    #[must_use]
+    pub fn is_of_another(&self, vm: u16) -> bool {
+        let value = self.0.load(Ordering::Relaxed) >> VM_SHIFT;
+        value != 0 && value != u64::from(vm) + 1
+    }
+
     fn declare(&self, value: u64) {
         // Without a guest since the last declaration there are no stores of one.
         if self.0.load(Ordering::Relaxed) != 0 {
@@ -62,11 +69,13 @@ mod tests {
         assert!(!running.may_use_older(0, u64::MAX));
         running.set(3, 7);
         assert!(running.is_of(3) && !running.is_of(2));
+        assert!(running.is_of_another(2) && !running.is_of_another(3));
         assert!(!running.may_use_older(3, 7));
         assert!(running.may_use_older(3, 8));
         assert!(!running.may_use_older(2, 8), "another VM");
         running.clear();
         assert!(!running.may_use_older(3, 8));
+        assert!(!running.is_of_another(2), "no guest runs");
     }
 
     #[test]

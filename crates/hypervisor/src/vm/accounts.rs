@@ -152,7 +152,17 @@ impl CpuTime<'_> {
 
     /// A piece of the VM has been loaded: the hypervisor's work for the VM, and not what its guest does.
     pub fn charge_loading(self) {
-        if let (true, Some(exits)) = (MONITORED, self.work.exits.get(ExitCause::Loading.index())) {
+        self.charge_work(ExitCause::Loading);
+    }
+
+    /// Devices of the VM have been served before its guest is entered.
+    pub fn charge_devices(self) {
+        self.charge_work(ExitCause::HostExternal);
+    }
+
+    /// Charges work that no exit of the guest asked for.
+    fn charge_work(self, cause: ExitCause) {
+        if let (true, Some(exits)) = (MONITORED, self.work.exits.get(cause.index())) {
             exits.simulation.add(self.hart.until_now());
         }
     }

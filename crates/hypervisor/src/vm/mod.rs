@@ -1,6 +1,7 @@
 //! A virtual machine: its memory, its devices and its state.
 
 pub mod accounts;
+pub mod device_work;
 pub mod float;
 pub mod guest_tree;
 pub mod hardware;
@@ -39,6 +40,7 @@ use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
+use crate::vm::device_work::DeviceWork;
 use crate::vm::guest_tree::imsic_file;
 use crate::vm::hardware::{AssignedDevice, EmulatedDevice};
 use crate::vm::lifecycle::life::LifeCycle;
@@ -92,6 +94,8 @@ pub struct Vm {
     time_offset: AtomicU64,
     /// Its trapped devices.
     pub trapped_devices: Mutex<TrappedDevices, { place::TRAPPED_DEVICES }>,
+    /// Work of its devices that waits for its own time.
+    pub device_work: DeviceWork,
     /// Typed bytes that neither the UART nor the debug console has taken yet.
     typed: Mutex<VecDeque<u8>, { place::TYPED }>,
     /// State of its life cycle: see `vm::lifecycle`.
@@ -148,6 +152,7 @@ impl Vm {
             table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),
             trapped_devices: Mutex::new(trapped_devices),
+            device_work: DeviceWork::default(),
             typed: Mutex::new(VecDeque::with_capacity(INPUT_LIMIT)),
             life_cycle: Mutex::new(life_cycle),
             loading: Mutex::new(Loading::default()),

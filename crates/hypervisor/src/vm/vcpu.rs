@@ -32,6 +32,8 @@ pub mod request {
     pub const INTERRUPT: u32 = 1 << 2;
     /// The form of its VM's allocation has changed.
     pub const NOTIFICATION: u32 = 1 << 3;
+    /// Devices of its VM have work that is done in its time.
+    pub const DEVICES: u32 = 1 << 4;
 }
 
 /// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.
