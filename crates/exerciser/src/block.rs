@@ -216,6 +216,21 @@ impl Disk {
         (self.descriptors, self.available, self.data)
     }
 
+    /// Sectors of the disk.
+    pub const fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Address by which the device reaches what a hart reaches at `address`.
+    pub const fn device_address(&self, address: u64) -> u64 {
+        address.wrapping_add(self.offset)
+    }
+
+    /// Index of the used ring: requests that the device has ended, modulo 2^16.
+    pub fn used_index(&self) -> u16 {
+        load16(self.used + 2)
+    }
+
     /// Has the APLIC send the device's interrupts to a hart as `identity` (AIA chapter 4, MSI delivery).
     pub fn route(&self, hart: &Hart, identity: u64) {
         let (aplic, source) = (board().aplic, u64::from(self.slot.source));
@@ -304,7 +319,7 @@ impl Disk {
 
     fn describe(&self, number: u64, address: u64, length: u64, flags: u64, next: u64) {
         let at = self.descriptors + 16 * number;
-        store(at, address.wrapping_add(self.offset));
+        store(at, self.device_address(address));
         store(at + 8, length | flags << 32 | next << 48);
     }
 
@@ -360,7 +375,7 @@ impl Disk {
 
     /// Tells the device and the APLIC that the interrupt was seen: while its line is high, a level source
     /// sends another message only after `setipnum_le` (AIA §4.7, §4.9.2). False where there was none.
-    fn acknowledge(&self) -> bool {
+    pub fn acknowledge(&self) -> bool {
         let status = device_load32(self.slot.address + register::INTERRUPT_STATUS);
         if status == 0 {
             return false;

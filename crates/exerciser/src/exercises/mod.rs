@@ -16,6 +16,7 @@ pub mod reboot;
 pub mod returns;
 pub mod stale;
 pub mod state;
+pub mod storm;
 pub mod timer;
 pub mod work;
 
@@ -52,6 +53,7 @@ const EXERCISES: &[Exercise] = &[
     fuzz::EXERCISE,
     stale::EXERCISE,
     state::EXERCISE,
+    storm::EXERCISE,
     ipi::EXERCISE,
     pmu::EXERCISE,
     timer::EXERCISE,
