@@ -3,8 +3,8 @@
 //! mhartid is in a0. Each ends with the code (cycles of hart 0) / (crossings).
 
 use super::{
-    Register, WFI, WRS_NTO, addi, andi, atomic, auipc, beq, bne, cbo, csrrs, divu, end_with, jal,
-    ld, lui, sd, sub, sw, xor,
+    Register, WFI, WRS_NTO, addi, andi, atomic, auipc, beq, bne, csrrs, divu, end_with, jal, ld,
+    lui, sd, sub, sw, xor,
 };
 
 /// How the harts wait for each other.
@@ -18,16 +18,13 @@ pub enum Crossing {
     Interrupt,
     /// Four harts take a ticket lock in turn.
     TicketLock,
-    /// Hart 0 zeroes the word's line by CBO.ZERO, and hart 1 stores to it, in turn.
-    ZeroedLine,
 }
 
-pub const ALL: [Crossing; 5] = [
+pub const ALL: [Crossing; 4] = [
     Crossing::PingPong,
     Crossing::WaitOnReservation,
     Crossing::Interrupt,
     Crossing::TicketLock,
-    Crossing::ZeroedLine,
 ];
 
 const HART: Register = 10;
@@ -54,7 +51,6 @@ impl Crossing {
             Self::WaitOnReservation => "ping-pong by WRS",
             Self::Interrupt => "interrupt and answer",
             Self::TicketLock => "ticket lock, 4 harts",
-            Self::ZeroedLine => "store and CBO.ZERO",
         }
     }
 
@@ -134,14 +130,6 @@ impl Crossing {
                 bne(VALUE, MINE, -4),
                 addi(VALUE, VALUE, 1),
                 sd(VALUE, OWNER),
-            ],
-            Self::ZeroedLine => vec![
-                ld(VALUE, WORD, 0),
-                beq(VALUE, HART, -4),
-                beq(HART, 0, 12),
-                sd(ONE, WORD),
-                jal(0, 8),
-                cbo(4, WORD),
             ],
         }
     }
