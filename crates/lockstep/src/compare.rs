@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::csr::{self, COMPARED, RECORDED};
+use crate::csr::{self, COMPARED, RECORDED, VECTOR_COMPARED};
 use crate::layout::{self, context};
 use crate::program::Program;
 
@@ -135,6 +135,9 @@ impl fmt::Display for Difference {
             Place::Integer(register) => write!(formatter, "x{register}")?,
             Place::Float(register) => write!(formatter, "f{register}")?,
             Place::Csr(number) => write!(formatter, "{}", csr::name(number))?,
+            Place::Memory(offset) if offset.wrapping_sub(layout::VECTORS) < layout::PAGE => {
+                write!(formatter, "vectors + {:#x}", offset - layout::VECTORS)?;
+            }
             Place::Memory(offset) => write!(formatter, "memory at slot + {offset:#x}")?,
             Place::End => write!(formatter, "came to its end")?,
         }
@@ -208,7 +211,7 @@ pub fn differences(ours: Run<'_>, theirs: Run<'_>) -> Vec<Difference> {
         let read = |run: Run<'_>| run.context(context::F_AFTER, register);
         check(Place::Float(register), read(ours), read(theirs));
     }
-    for (index, &number) in COMPARED.iter().enumerate() {
+    for (index, &number) in COMPARED.iter().chain(&VECTOR_COMPARED).enumerate() {
         let mask = mask(number);
         let read = |run: Run<'_>| run.context(context::CSRS_AFTER, index) & mask;
         check(Place::Csr(number), read(ours), read(theirs));

@@ -77,6 +77,9 @@ pub const COMPARED: [u16; 48] = [
     SSTATUS, MSTATUS, HSTATUS, FCSR,
 ];
 
+/// CSRs of the vector unit that are compared behind these when a program that may use it has ended.
+pub const VECTOR_COMPARED: [u16; 4] = [VSTART, VCSR, VL, VTYPE];
+
 /// CSRs in a record of a trap to M-mode, besides the order of traps.
 pub const RECORDED: [u16; 18] = [
     MCAUSE, MEPC, MTVAL, MTVAL2, MTINST, MSTATUS, MIP, HSTATUS, SEPC, SCAUSE, STVAL, HTVAL, HTINST,

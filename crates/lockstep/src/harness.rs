@@ -4,7 +4,7 @@
 //! supervisors' handlers consist of an ECALL, which is never delegated, and an SRET.
 
 use crate::assembler::{Code, Label, MRET, addi, csr, csrr, csrw, fld, fsd, i, jalr, ld, r, s, sd};
-use crate::csr::{self as number, COMPARED, RECORDED, SET};
+use crate::csr::{self as number, COMPARED, RECORDED, SET, VECTOR_COMPARED};
 use crate::layout::{self, context};
 
 /// The test finisher's word, and what switches the computer off.
@@ -54,9 +54,50 @@ const fn add(rd: u32, rs1: u32, rs2: u32) -> u32 {
 /// `sfence.vma`, `hfence.vvma`, `hfence.gvma` with both operands x0.
 const FENCES: [u32; 3] = [0x1200_0073, 0x2200_0073, 0x6200_0073];
 
-/// The harness for `programs` programs whose slots begin at `slots`.
+/// Bits 10:9 of mstatus: vectors on.
+fn vectors_on(code: &mut Code) {
+    code.constant(A, 3 << 9);
+    code.emit(csr(2, 0, number::MSTATUS, A));
+}
+
+/// Moves all vector registers to or from the slot: whole registers, eight at a time.
+fn move_vectors(code: &mut Code, length: u16, opcode: u32) {
+    code.constant(A, (layout::VECTORS - layout::CONTEXT) as u32);
+    code.emit(add(A, SLOT, A));
+    for group in 0..4 {
+        code.emit(7 << 29 | 1 << 25 | 8 << 20 | A << 15 | 8 * group << 7 | opcode);
+        code.emit(addi(A, A, i32::from(length)));
+    }
+}
+
+/// Sets the vector unit as a program wants it.
+fn set_vectors(code: &mut Code, length: u16) {
+    vectors_on(code);
+    move_vectors(code, length, 0x07);
+    code.emit(ld(A, SLOT, context::VECTOR));
+    code.emit(ld(B, SLOT, context::VECTOR + 8));
+    // VSETVL.
+    code.emit(r(0x40, A, B, 7, A, 0x57));
+    for (place, number) in [(16, number::VCSR), (24, number::VSTART)] {
+        code.emit(ld(A, SLOT, context::VECTOR + place));
+        code.emit(csrw(number, A));
+    }
+}
+
+/// Stores the vector unit's state.
+fn store_vectors(code: &mut Code, length: u16) {
+    vectors_on(code);
+    for (index, &csr) in (COMPARED.len() as i32..).zip(&VECTOR_COMPARED) {
+        code.emit(csrr(A, csr));
+        code.emit(sd(A, SLOT, context::CSRS_AFTER + 8 * index));
+    }
+    code.emit(csrw(number::VSTART, 0));
+    move_vectors(code, length, 0x27);
+}
+
+/// The harness for `programs` programs whose slots begin at `slots`, with vector registers of `vectors` bits unless that is 0.
 #[must_use]
-pub fn build(slots: u64, programs: u64) -> Vec<u32> {
+pub fn build(slots: u64, programs: u64, vectors: u16) -> Vec<u32> {
     let mut code = Code::default();
     let (next, trap, finish) = (code.label(), code.label(), code.label());
 
@@ -72,8 +113,9 @@ pub fn build(slots: u64, programs: u64) -> Vec<u32> {
     code.address(A, trap);
     code.emit(csrw(number::MTVEC, A));
     code.constant(CURRENT, slots as u32);
-    start(&mut code, next, finish, slots + programs * layout::SLOT);
-    handle(&mut code, trap, next);
+    let end = slots + programs * layout::SLOT;
+    start(&mut code, next, finish, end, vectors);
+    handle(&mut code, trap, next, vectors);
 
     code.place(finish);
     code.constant(A, layout::TOHOST as u32);
@@ -100,7 +142,7 @@ fn set_timer(code: &mut Code) {
 }
 
 /// Starts the program whose slot CURRENT is, or finishes if that is the end.
-fn start(code: &mut Code, next: Label, finish: Label, end: u64) {
+fn start(code: &mut Code, next: Label, finish: Label, end: u64, vectors: u16) {
     code.place(next);
     code.constant(A, end as u32);
     code.branch(NOT_LESS, CURRENT, A, finish);
@@ -112,6 +154,9 @@ fn start(code: &mut Code, next: Label, finish: Label, end: u64) {
     code.emit(r(0x03 << 2, 0, A, 3, 0, 0x2f));
     for register in 0..32_u32 {
         code.emit(fld(register, SLOT, context::F + 8 * register.cast_signed()));
+    }
+    if vectors != 0 {
+        set_vectors(code, vectors);
     }
     // Timers that the program before left due are put off, while they can be.
     code.emit(addi(A, 0, 1));
@@ -137,7 +182,7 @@ fn start(code: &mut Code, next: Label, finish: Label, end: u64) {
 }
 
 /// Records a trap and goes on, or ends the program.
-fn handle(code: &mut Code, trap: Label, next: Label) {
+fn handle(code: &mut Code, trap: Label, next: Label, vectors: u16) {
     let (end, out, skip, disable) = (code.label(), code.label(), code.label(), code.label());
     let (supervisor, virtual_supervisor) = (code.label(), code.label());
     let (leave_handler, full) = (code.label(), code.label());
@@ -250,6 +295,9 @@ fn handle(code: &mut Code, trap: Label, next: Label) {
     for register in 0..32_u32 {
         let place = context::F_AFTER + 8 * register.cast_signed();
         code.emit(fsd(register, SLOT, place));
+    }
+    if vectors != 0 {
+        store_vectors(code, vectors);
     }
     code.emit(addi(A, 0, 1));
     code.emit(sd(A, SLOT, context::DONE));

@@ -35,8 +35,10 @@ pub const LOG: u64 = 3 * PAGE;
 pub const LOG_SIZE: u64 = 2 * PAGE;
 /// Offset of the pages that programs load from and store to.
 pub const DATA: u64 = 5 * PAGE;
-/// How many there are. Another that nothing leads to follows.
+/// How many there are. Another that no table leads to follows.
 pub const DATA_PAGES: u64 = 4;
+/// Offset of the vector registers before, and after a program that may use them.
+pub const VECTORS: u64 = DATA + DATA_PAGES * PAGE;
 /// Offset of a page full of returns, for jumps.
 pub const LANDING: u64 = 10 * PAGE;
 /// Offset of the first stage's tables of HS-mode; VS-mode's follow.
@@ -65,6 +67,8 @@ pub mod context {
     pub const F_AFTER: i32 = 0x500;
     /// CSRs after, in the order of [`crate::csr::COMPARED`].
     pub const CSRS_AFTER: i32 = 0x600;
+    /// vtype, AVL, vcsr and vstart before.
+    pub const VECTOR: i32 = 0x7e0;
     /// Address of the next record.
     pub const NEXT: i32 = 0x7c0;
     /// Address of the first place after the program.

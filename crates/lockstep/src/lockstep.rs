@@ -6,7 +6,7 @@ use crate::compare::{Difference, Place, Run, describe, differences};
 use crate::departures::{Explained, explain};
 use crate::harness;
 use crate::layout;
-use crate::oracle::{Oracle, WHOLE, run_here};
+use crate::oracle::{Pair, run_alone};
 use crate::program::Program;
 use crate::random::Random;
 
@@ -36,9 +36,9 @@ pub const fn seed_of(seed: u64, number: u64) -> u64 {
 
 /// The image of programs: the harness and their slots, from the first program's on.
 #[must_use]
-pub fn image(programs: &[Program]) -> Vec<u8> {
+pub fn image(programs: &[Program], vectors: u16) -> Vec<u8> {
     let first = programs.first().map_or(layout::SLOTS, |one| one.slot.base);
-    let code = harness::build(first, programs.len() as u64);
+    let code = harness::build(first, programs.len() as u64, vectors);
     let mut image: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.resize((first - layout::RAM) as usize, 0);
     for program in programs {
@@ -49,20 +49,20 @@ pub fn image(programs: &[Program]) -> Vec<u8> {
 
 /// Programs `from..to` of a seed.
 #[must_use]
-pub fn make(seed: u64, from: u64, to: u64, oracle: Oracle) -> Vec<Program> {
+pub fn make(seed: u64, from: u64, to: u64, pair: Pair) -> Vec<Program> {
     let program =
-        |(index, number)| Program::new(seed_of(seed, number), index, None, oracle.features());
+        |(index, number)| Program::new(seed_of(seed, number), index, None, pair.features());
     (0..).zip(from..to).map(program).collect()
 }
 
 /// The slots of programs after a run on both computers.
 type Both = (Vec<u8>, Vec<u8>);
 
-fn run_both(programs: &[Program], oracle: Oracle) -> Result<Both, String> {
-    let image = image(programs);
+fn run_both(programs: &[Program], pair: Pair) -> Result<Both, String> {
+    let image = image(programs, pair.vectors);
     std::thread::scope(|scope| {
-        let theirs = scope.spawn(|| oracle.run(&image, 1));
-        let ours = run_here(&image, 1, WHOLE).map_err(|error| error.to_string())?;
+        let theirs = scope.spawn(|| pair.oracle.run_with(&image, 1, pair.vectors));
+        let ours = run_alone(&image, pair.vectors).map_err(|error| error.to_string())?;
         let theirs = theirs
             .join()
             .map_err(|_| "a thread has failed".to_owned())?
@@ -85,34 +85,34 @@ fn parts<'a>(program: &Program, index: usize, (ours, theirs): &'a Both) -> (Run<
     (Run::new(part(ours), base), Run::new(part(theirs), base))
 }
 
-fn compare(program: &Program, index: usize, both: &Both, oracle: Oracle) -> Explained {
+fn compare(program: &Program, index: usize, both: &Both, pair: Pair) -> Explained {
     let (ours, theirs) = parts(program, index, both);
     let found = differences(ours, theirs);
-    explain(oracle, program, &found, ours, theirs)
+    explain(pair.oracle, program, &found, ours, theirs)
 }
 
 /// Runs programs `from..to` of a seed on both computers.
 ///
 /// # Errors
 /// When one of the computers gives no result.
-pub fn run(seed: u64, from: u64, to: u64, oracle: Oracle) -> Result<Summary, String> {
+pub fn run(seed: u64, from: u64, to: u64, pair: Pair) -> Result<Summary, String> {
     let mut summary = Summary::default();
     let mut next = from;
     while next < to {
-        let programs = make(seed, next, to.min(next + BATCH), oracle);
-        let both = run_both(&programs, oracle)?;
+        let programs = make(seed, next, to.min(next + BATCH), pair);
+        let both = run_both(&programs, pair)?;
         for (index, (program, number)) in programs.iter().zip(next..).enumerate() {
             summary.programs += 1;
             let (ours, _) = parts(program, index, &both);
             summary.traps += ours.traps() as u64;
-            let found = compare(program, index, &both, oracle);
+            let found = compare(program, index, &both, pair);
             for name in &found.departures {
                 *summary.departures.entry(name).or_default() += 1;
             }
             if found.unknown.is_empty() {
                 continue;
             }
-            if causes(seed, number, oracle)?.is_empty() {
+            if causes(seed, number, pair)?.is_empty() {
                 summary
                     .failures
                     .push(report(program, number, index, &both, &found.unknown));
@@ -125,6 +125,8 @@ pub fn run(seed: u64, from: u64, to: u64, oracle: Oracle) -> Result<Summary, Str
     Ok(summary)
 }
 
+/// How many items before the one that departs are told.
+const BEFORE: usize = 6;
 /// How many differences of a program are told.
 const TOLD: usize = 8;
 
@@ -157,14 +159,14 @@ struct Steps {
 }
 
 impl Steps {
-    fn new(seed: u64, number: u64, oracle: Oracle) -> Result<Self, String> {
+    fn new(seed: u64, number: u64, pair: Pair) -> Result<Self, String> {
         let make =
-            |index, items| Program::new(seed_of(seed, number), index, items, oracle.features());
+            |index, items| Program::new(seed_of(seed, number), index, items, pair.features());
         let items = make(0, None).items.len();
         let programs: Vec<Program> = (0..=items)
             .map(|count| make(count as u64, Some(count)))
             .collect();
-        let (ours, theirs) = run_both(&programs, oracle)?;
+        let (ours, theirs) = run_both(&programs, pair)?;
         let slots = |all: &[u8]| -> Vec<Vec<u8>> {
             let slots = all.chunks(layout::SLOT as usize);
             slots.map(<[u8]>::to_vec).collect()
@@ -175,9 +177,9 @@ impl Steps {
 
     /// As [`Steps::new`], with the program where it lay in its batch, for one whose addresses matter:
     /// halves the number of items until it is known, and gives that.
-    fn in_place(seed: u64, number: u64, oracle: Oracle) -> Result<(Self, Option<usize>), String> {
+    fn in_place(seed: u64, number: u64, pair: Pair) -> Result<(Self, Option<usize>), String> {
         let index = number % BATCH;
-        let make = |items| Program::new(seed_of(seed, number), index, items, oracle.features());
+        let make = |items| Program::new(seed_of(seed, number), index, items, pair.features());
         let items = make(None).items.len();
         let programs: Vec<Program> = (0..=items).map(|count| make(Some(count))).collect();
         let results = vec![Both::default(); programs.len()];
@@ -186,9 +188,9 @@ impl Steps {
             if let (Some(program), Some(place)) =
                 (steps.programs.get(count), steps.results.get_mut(count))
             {
-                *place = run_both(std::slice::from_ref(program), oracle)?;
+                *place = run_both(std::slice::from_ref(program), pair)?;
             }
-            Ok::<bool, String>(!steps.after(count, oracle).1.unknown.is_empty())
+            Ok::<bool, String>(!steps.after(count, pair).1.unknown.is_empty())
         };
         if !departs(items)? || departs(0)? {
             return Ok((steps, None));
@@ -206,7 +208,7 @@ impl Steps {
     }
 
     /// All differences after `count` items, and what becomes of them.
-    fn after(&self, count: usize, oracle: Oracle) -> (Vec<Difference>, Explained) {
+    fn after(&self, count: usize, pair: Pair) -> (Vec<Difference>, Explained) {
         let (Some(program), Some((ours, theirs))) =
             (self.programs.get(count), self.results.get(count))
         else {
@@ -215,43 +217,43 @@ impl Steps {
         let base = program.slot.base;
         let (ours, theirs) = (Run::new(ours, base), Run::new(theirs, base));
         let found = differences(ours, theirs);
-        let explained = explain(oracle, program, &found, ours, theirs);
+        let explained = explain(pair.oracle, program, &found, ours, theirs);
         (found, explained)
     }
 
     /// The programs of a run cut off, and how many items it takes for an unknown difference.
-    fn find(seed: u64, number: u64, oracle: Oracle) -> Result<(Self, Option<usize>), String> {
-        let steps = Self::new(seed, number, oracle)?;
-        let departs = steps.departs(oracle);
+    fn find(seed: u64, number: u64, pair: Pair) -> Result<(Self, Option<usize>), String> {
+        let steps = Self::new(seed, number, pair)?;
+        let departs = steps.departs(pair);
         if departs.is_some() {
             return Ok((steps, departs));
         }
-        Self::in_place(seed, number, oracle)
+        Self::in_place(seed, number, pair)
     }
 
     /// How many items it takes for a difference that no departure explains.
-    fn departs(&self, oracle: Oracle) -> Option<usize> {
-        (0..self.programs.len()).find(|&count| !self.after(count, oracle).1.unknown.is_empty())
+    fn departs(&self, pair: Pair) -> Option<usize> {
+        (0..self.programs.len()).find(|&count| !self.after(count, pair).1.unknown.is_empty())
     }
 }
 
 /// The departures of which a program's unknown differences are consequences: when the first item
 /// that is followed by one works with a register that held a departure's value already, or a branch
 /// before it does.
-fn causes(seed: u64, number: u64, oracle: Oracle) -> Result<Vec<&'static str>, String> {
-    let found = causes_in(&Steps::find(seed, number, oracle)?, oracle);
+fn causes(seed: u64, number: u64, pair: Pair) -> Result<Vec<&'static str>, String> {
+    let found = causes_in(&Steps::find(seed, number, pair)?, pair);
     if !found.is_empty() {
         return Ok(found);
     }
     // Cut-off programs lie elsewhere, and addresses are values too.
-    Ok(causes_in(&Steps::in_place(seed, number, oracle)?, oracle))
+    Ok(causes_in(&Steps::in_place(seed, number, pair)?, pair))
 }
 
-fn causes_in((steps, departs): &(Steps, Option<usize>), oracle: Oracle) -> Vec<&'static str> {
+fn causes_in((steps, departs): &(Steps, Option<usize>), pair: Pair) -> Vec<&'static str> {
     let Some(before) = departs.and_then(|count| count.checked_sub(1)) else {
         return Vec::new();
     };
-    let (found, explained) = steps.after(before, oracle);
+    let (found, explained) = steps.after(before, pair);
     let whole = steps.programs.last();
     let Some(item) = whole.and_then(|program| program.items.get(before)) else {
         return Vec::new();
@@ -277,8 +279,8 @@ fn causes_in((steps, departs): &(Steps, Option<usize>), oracle: Oracle) -> Vec<&
 ///
 /// # Errors
 /// As [`run`].
-pub fn trace(seed: u64, number: u64, oracle: Oracle) -> Result<String, String> {
-    let (steps, departs) = Steps::find(seed, number, oracle)?;
+pub fn trace(seed: u64, number: u64, pair: Pair) -> Result<String, String> {
+    let (steps, departs) = Steps::find(seed, number, pair)?;
     let Some(whole) = steps.programs.last() else {
         return Ok(String::new());
     };
@@ -289,9 +291,12 @@ pub fn trace(seed: u64, number: u64, oracle: Oracle) -> Result<String, String> {
     };
     if let Some(item) = count.checked_sub(1).and_then(|last| whole.items.get(last)) {
         let halves = item.halves();
+        for before in whole.items.iter().take(count - 1).rev().take(BEFORE).rev() {
+            text.push_str(&format!("  before: {}\n", before.text));
+        }
         text.push_str(&format!("departs with: {} [{halves}]\n", item.text));
     }
-    let (_, found) = steps.after(count, oracle);
+    let (_, found) = steps.after(count, pair);
     let program = steps.programs.get(count).unwrap_or(whole);
     if let Some(both) = steps.results.get(count) {
         text.push_str(&report(program, number, 0, both, &found.unknown));

@@ -3,7 +3,7 @@
 //! PARTITA_SEED chooses other programs.
 
 use lockstep::lockstep::run;
-use lockstep::oracle::Oracle;
+use lockstep::oracle::{Oracle, Pair};
 use lockstep::team;
 
 /// Programs of one hart beside each implementation.
@@ -21,9 +21,10 @@ fn seed(oracle: Oracle) -> Option<u64> {
     Some(seed)
 }
 
-fn beside(oracle: Oracle) {
+fn beside(oracle: Oracle, vectors: u16) {
     let Some(seed) = seed(oracle) else { return };
-    let summary = run(seed, 0, PROGRAMS, oracle).expect("both implementations run");
+    let summary =
+        run(seed, 0, PROGRAMS, Pair { oracle, vectors }).expect("both implementations run");
     println!("{:#?}", summary.departures);
     assert_eq!(summary.programs, PROGRAMS);
     // Programs that do nothing would agree as well.
@@ -54,12 +55,19 @@ fn beside_team(oracle: Oracle, programs: u64) {
 
 #[test]
 fn random_programs_do_the_same_on_qemu() {
-    beside(Oracle::Qemu);
+    beside(Oracle::Qemu, 0);
+}
+
+#[test]
+fn vector_programs_do_the_same_on_qemu() {
+    for vectors in [128, 256, 1024] {
+        beside(Oracle::Qemu, vectors);
+    }
 }
 
 #[test]
 fn random_programs_do_the_same_on_spike() {
-    beside(Oracle::Spike);
+    beside(Oracle::Spike, 0);
 }
 
 #[test]

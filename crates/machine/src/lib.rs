@@ -29,6 +29,7 @@ mod system;
 pub mod timing;
 pub mod trace;
 pub mod translation;
+pub mod vector;
 pub mod zicsr;
 
 pub use machine::{Config, Limit, Machine, MachineError, Stop};

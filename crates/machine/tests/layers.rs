@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The modules from the bottom to the top.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 26] = [
     // What every part speaks of.
     "base",
     "count",
@@ -18,6 +18,7 @@ const ORDER: [&str; 25] = [
     // Instruction set and arithmetic.
     "float",
     "instruction",
+    "vector",
     "extension",
     // What a computer is made of.
     "ram",
@@ -47,9 +48,11 @@ const ORDER: [&str; 25] = [
 ];
 
 /// Modules that import no others than these.
-const NARROW: [(&str, &[&str]); 9] = [
+const NARROW: [(&str, &[&str]); 10] = [
     ("base", &[]),
     ("instruction", &[]),
+    // Vector instructions know neither a hart nor memory.
+    ("vector", &["base", "float"]),
     ("trace", &["base"]),
     // Models are told of events and addresses, and know of no hart, memory or device.
     ("timing", &["base", "count", "profile"]),
@@ -60,7 +63,15 @@ const NARROW: [(&str, &[&str]); 9] = [
     // A hart's state knows neither memory nor devices nor time models.
     (
         "hart",
-        &["base", "count", "csr", "extension", "trace", "translation"],
+        &[
+            "base",
+            "count",
+            "csr",
+            "extension",
+            "trace",
+            "translation",
+            "vector",
+        ],
     ),
     // Harts see devices through `system` alone.
     (

@@ -25,6 +25,7 @@ fn ours(harts: u32, guest_files: u8, memory: u64) -> Vec<u8> {
             cache_block: 64,
             vmid_bits: VmidBits::default(),
             pmp_entries: PmpEntries::default(),
+            vector_length: Default::default(),
         },
         bootargs: String::new(),
         seed: 0,

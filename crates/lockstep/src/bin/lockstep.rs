@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use lockstep::departures;
 use lockstep::elf;
 use lockstep::lockstep::{BATCH, Summary, image, make, run, trace};
-use lockstep::oracle::Oracle;
+use lockstep::oracle::{Oracle, Pair};
 use lockstep::team;
 
 /// Prints a line; whoever has stopped reading wants no more.
@@ -55,6 +55,9 @@ struct Arguments {
     /// Programs for several harts whose outcome does not depend on who is first, instead.
     #[arg(long)]
     team: bool,
+    /// Programs with vector instructions, and registers of so many bits: 128, 256, 512 or 1024.
+    #[arg(long, value_name = "BITS", default_value_t = 0)]
+    vectors: u16,
     /// How many failures to describe.
     #[arg(long, value_name = "N", default_value_t = 10)]
     show: usize,
@@ -68,10 +71,14 @@ fn main() -> ExitCode {
         Other::Qemu => Oracle::Qemu,
         Other::Spike => Oracle::Spike,
     };
+    let pair = Pair {
+        oracle,
+        vectors: arguments.vectors,
+    };
     let to = arguments.from.saturating_add(arguments.programs);
     if let Some(path) = &arguments.save {
         let to = to.min(arguments.from.saturating_add(BATCH));
-        let file = elf::write(&image(&make(seed, arguments.from, to, oracle)));
+        let file = elf::write(&image(&make(seed, arguments.from, to, pair), pair.vectors));
         return match std::fs::write(path, file) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -102,11 +109,11 @@ fn main() -> ExitCode {
         };
     }
     let result = match arguments.trace {
-        Some(number) => trace(seed, number, oracle).map(|text| {
+        Some(number) => trace(seed, number, pair).map(|text| {
             say!("{text}");
             true
         }),
-        None => run(seed, arguments.from, to, oracle).map(|summary| {
+        None => run(seed, arguments.from, to, pair).map(|summary| {
             print(&summary, oracle, arguments.show);
             summary.failures.is_empty() && summary.programs > 0
         }),

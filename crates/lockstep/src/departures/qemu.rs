@@ -1,7 +1,7 @@
 //! QEMU 10.0.
 
 use super::departure::{DEADLINE, Departure, RESERVATION_WAIT};
-use super::seen::{FLOAT, Instruction, is_timer};
+use super::seen::{FLOAT, Instruction, VECTORS, is_timer};
 use crate::assembler::MRET;
 use crate::compare::Place;
 use crate::csr;
@@ -43,6 +43,32 @@ pub(super) const ALL: &[Departure] = &[
                 || seen.is_read_of(&[csr::MSTATUS], 1 << 38 | FLOAT)
                 || seen.only(csr::HSTATUS, 1 << 6)
                 || seen.is_read_of(&[csr::HSTATUS], 1 << 6)
+        },
+    },
+    Departure {
+        name: "VS does not become Dirty by vector instructions that change nothing",
+        section: "a choice: privileged specification, extension context status: VS may become Dirty at any time",
+        misleads: false,
+        explains: |seen| seen.status(VECTORS) && seen.difference.ours & VECTORS == VECTORS,
+    },
+    Departure {
+        name: "a fault-only-first load makes vl smaller without a fault",
+        section: "a choice: unprivileged specification, \"V\", \"Unit-stride Fault-Only-First Loads\": fewer elements may \
+            be processed",
+        misleads: true,
+        explains: |seen| {
+            seen.number() == Some(csr::VL)
+                && seen.difference.theirs < seen.difference.ours
+                && seen.has(Instruction::is_fault_only_first)
+        },
+    },
+    Departure {
+        name: "a vector register may be read with two widths",
+        section: "unprivileged specification, \"V\", \"Vector Operands\": encodings that read a \
+            register with more than one EEW are reserved",
+        misleads: true,
+        explains: |seen| {
+            seen.only_ours(|cause, instruction| cause == 2 && instruction.may_read_two_widths())
         },
     },
     Departure {

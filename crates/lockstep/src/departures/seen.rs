@@ -109,6 +109,40 @@ impl Instruction {
         matches!(self.0, 0x1800_0073 | 0x1810_0073)
     }
 
+    /// An instruction of OP-V, or a vector load or store.
+    #[must_use]
+    pub const fn is_vector(self) -> bool {
+        match self.opcode() {
+            0x57 => true,
+            0x07 | 0x27 => matches!(self.funct3(), 0 | 5..=7),
+            _ => false,
+        }
+    }
+
+    /// A unit-stride fault-only-first load.
+    #[must_use]
+    pub const fn is_fault_only_first(self) -> bool {
+        self.is_vector()
+            && self.opcode() == 0x07
+            && self.0 >> 26 & 3 == 0
+            && self.0 >> 20 & 31 == 0x10
+    }
+
+    /// A vector instruction of which a register may be read with two widths: as a mask and as data, or by two operands.
+    #[must_use]
+    pub const fn may_read_two_widths(self) -> bool {
+        let (vd, vs1, vs2) = (self.0 >> 7 & 31, self.0 >> 15 & 31, self.0 >> 20 & 31);
+        let masked = self.0 >> 25 & 1 == 0;
+        if self.opcode() != 0x57 {
+            let is_indexed = self.0 >> 26 & 1 != 0;
+            return self.is_vector() && (masked && vd / 8 == 0 || is_indexed && vd / 8 == vs2 / 8);
+        }
+        let reads_vs1 = matches!(self.funct3(), 0..=2);
+        let mixed =
+            reads_vs1 && vs1 / 8 == vs2 / 8 || vd / 8 == vs2 / 8 || reads_vs1 && vd / 8 == vs1 / 8;
+        self.funct3() != 7 && (masked && (vs2 / 8 == 0 || reads_vs1 && vs1 / 8 == 0) || mixed)
+    }
+
     /// WFI.
     #[must_use]
     pub const fn is_wait(self) -> bool {
@@ -323,6 +357,8 @@ pub const fn is_timer(cause: u64) -> bool {
 
 /// FS and SD of mstatus, sstatus and vsstatus.
 pub const FLOAT: u64 = 3 << 13 | 1 << 63;
+/// VS and SD.
+pub const VECTORS: u64 = 3 << 9 | 1 << 63;
 /// Clean in FS.
 pub const CLEAN: u64 = 2 << 13;
 

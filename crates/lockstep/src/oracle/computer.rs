@@ -1,5 +1,6 @@
 //! This machine.
 
+use machine::base::VectorLength;
 use machine::board::PmpEntries;
 use machine::{Config, Limit, Machine, Stop};
 
@@ -49,6 +50,29 @@ pub fn run_within(
     if harts > 1 {
         // Turns end between any two instructions then, as blocks do in the measured gear.
         config.blocks.instructions = 1 + (quantum % 16) as u8;
+    }
+    run_on(config, image, instructions)
+}
+
+/// As [`run`], by one hart with vector registers of so many bits unless that is 0.
+///
+/// # Errors
+/// [`RunError`] when there is no result.
+pub fn run_alone(image: &[u8], vectors: u16) -> Result<Vec<u8>, RunError> {
+    let size = image.len() as u64 + layout::RAM - layout::SLOTS;
+    let slots = size.div_ceil(layout::SLOT);
+    run_vectors(image, vectors, INSTRUCTIONS.saturating_mul(slots))
+}
+
+/// As [`run_alone`], with as many instructions as are given.
+///
+/// # Errors
+/// [`RunError`] when there is no result.
+pub fn run_vectors(image: &[u8], vectors: u16, instructions: u64) -> Result<Vec<u8>, RunError> {
+    let mut config = config(image);
+    config.quantum = WHOLE;
+    if let Some(length) = VectorLength::new(vectors) {
+        config.board.isa.set_vector_length(length);
     }
     run_on(config, image, instructions)
 }

@@ -6,7 +6,7 @@ mod process;
 mod qemu;
 mod spike;
 
-pub use computer::{WHOLE, run as run_here, run_protected, run_within};
+pub use computer::{WHOLE, run as run_here, run_alone, run_protected, run_vectors, run_within};
 pub use error::OracleError;
 
 use crate::program::Features;
@@ -38,6 +38,7 @@ impl Oracle {
             protection: true,
             // QEMU 10.0.2 shifts physical addresses to the right by the bits that it is to ignore.
             masking: matches!(self, Self::Spike),
+            vectors: 0,
         }
     }
 
@@ -55,9 +56,37 @@ impl Oracle {
     /// # Errors
     /// [`OracleError`] when there is no result.
     pub fn run(self, image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
+        self.run_with(image, harts, 0)
+    }
+
+    /// As [`Oracle::run`], with vector registers of so many bits unless that is 0.
+    ///
+    /// # Errors
+    /// [`OracleError`] when there is no result.
+    pub fn run_with(self, image: &[u8], harts: u32, vectors: u16) -> Result<Vec<u8>, OracleError> {
         match self {
-            Self::Qemu => qemu::run(image, harts),
-            Self::Spike => spike::run(image, harts),
+            Self::Qemu => qemu::run(image, harts, vectors),
+            Self::Spike => spike::run(image, harts, vectors),
+        }
+    }
+}
+
+/// Another implementation, and how long the vector registers of both computers are: 0 without vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// The other implementation.
+    pub oracle: Oracle,
+    /// Bits of a vector register.
+    pub vectors: u16,
+}
+
+impl Pair {
+    /// Extensions that programs may use.
+    #[must_use]
+    pub const fn features(self) -> Features {
+        Features {
+            vectors: self.vectors,
+            ..self.oracle.features()
         }
     }
 }

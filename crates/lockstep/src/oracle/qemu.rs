@@ -10,9 +10,19 @@ pub(super) const NAME: &str = "qemu-system-riscv64";
 /// The extensions of this machine, and none that it has not.
 const CPU: &str = "rv64,h=on,sstc=on,svadu=on,svpbmt=on,svinval=on,zicond=on,zawrs=on,\
     zba=on,zbb=on,zbc=on,zbs=on,zbkb=on,zbkx=on,zfh=on,zicbom=on,zicboz=on,smstateen=on,\
-    zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=on,smmpm=on,smnpm=on,ssnpm=on,v=off";
+    zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=on,smmpm=on,smnpm=on,ssnpm=on";
+/// Extensions of this machine's vector unit.
+const VECTORS: &str = "v=on,zvfh=on,elen=64";
 
-pub(super) fn run(image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
+/// The extensions with a vector unit whose registers have so many bits, or without one.
+fn processor(vectors: u16) -> String {
+    match vectors {
+        0 => format!("{CPU},v=off"),
+        bits => format!("{CPU},{VECTORS},vlen={bits}"),
+    }
+}
+
+pub(super) fn run(image: &[u8], harts: u32, vectors: u16) -> Result<Vec<u8>, OracleError> {
     let folder = Folder::new()?;
     let program = folder.write("programs.elf", &elf::write(image))?;
     let ram = folder.file("ram");
@@ -20,7 +30,7 @@ pub(super) fn run(image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
     let mut command = Command::new(NAME);
     command
         .args(["-M", "virt,aia=aplic-imsic,aia-guests=7,memory-backend=ram"])
-        .args(["-cpu", CPU])
+        .args(["-cpu", &processor(vectors)])
         .arg("-object")
         .arg(format!(
             "memory-backend-file,id=ram,size={size}M,share=on,mem-path={}",

@@ -12,14 +12,22 @@ const ISA: &str = "rv64gch_zicntr_zba_zbb_zbc_zbs_zbkb_zbkx_zicond_zfh_zfa_zicbo
     zacas_zabha_zimop_zcb_zcmop_zihintntl_sstc_svadu_svpbmt_svnapot_svinval_zihintpause_zicclsm_\
     smaia_ssaia_smstateen_smmpm_smnpm_ssnpm";
 
-pub(super) fn run(image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
+/// The extensions with a vector unit whose registers have so many bits, or without one.
+fn isa(vectors: u16) -> String {
+    match vectors {
+        0 => ISA.to_owned(),
+        bits => format!("{ISA}_v_zvfh_zvl{bits}b"),
+    }
+}
+
+pub(super) fn run(image: &[u8], harts: u32, vectors: u16) -> Result<Vec<u8>, OracleError> {
     let folder = Folder::new()?;
     let program = folder.write("programs.elf", &elf::write(image))?;
     let signature = folder.file("signature");
     let size = memory(image.len());
     let mut command = Command::new(NAME);
     command
-        .arg(format!("--isa={ISA}"))
+        .arg(format!("--isa={}", isa(vectors)))
         .arg("--pmpregions=16")
         .arg(format!("-p{harts}"))
         .arg(format!("-m0x80000000:{:#x}", size << 20))

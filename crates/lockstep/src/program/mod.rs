@@ -51,7 +51,7 @@ impl Program {
         put_handlers(&mut slot);
         let tables = Tables::new(&mut slot, mode, &mut random);
         let state = state::State::new(&mut slot, mode, &tables, features, &mut random);
-        let mut items_made = body::make(mode, &state, &tables.leaves, &mut random);
+        let mut items_made = body::make(mode, &state, &tables.leaves, features, &mut random);
         if let Some(count) = items {
             items_made.truncate(count);
         }

@@ -45,6 +45,8 @@ pub struct Features {
     pub protection: bool,
     /// Pointer masking.
     pub masking: bool,
+    /// Bits of a vector register, 0 for programs without vectors.
+    pub vectors: u16,
 }
 
 impl Features {

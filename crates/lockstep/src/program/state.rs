@@ -60,11 +60,12 @@ impl State {
     ) -> Self {
         put_registers(slot, mode, tables, random);
         let trapped_wait = random.chance(20) && mode != Mode::Machine;
-        let status = status(mode, trapped_wait, random);
+        let status = status(mode, trapped_wait, features, random);
         let delegated = some(random, MEDELEG);
         let environment = environment(features, random);
         let protected = features.protection && random.chance(25);
         let protection = protection(slot, protected, random);
+        put_vectors(slot, features, random);
         let base = slot.base;
         let interrupts = random.chance(35);
         let pending = |random: &mut Random, mask: u64| {
@@ -118,7 +119,7 @@ impl State {
                 csr::HTIMEDELTA if random.chance(50) => random.value(),
                 csr::HVIP => pending(random, VIRTUAL_INTERRUPTS),
                 csr::MIP => pending(random, SUPERVISOR_INTERRUPTS),
-                csr::VSSTATUS => supervisor_status(random),
+                csr::VSSTATUS => supervisor_status(features, random),
                 csr::STIMECMP | csr::VSTIMECMP if interrupts && random.chance(30) => 0,
                 csr::STIMECMP | csr::VSTIMECMP => u64::MAX,
                 csr::MEPC => base + layout::CODE,
@@ -174,17 +175,22 @@ fn some(random: &mut Random, mask: u64) -> u64 {
     }
 }
 
-fn supervisor_status(random: &mut Random) -> u64 {
+fn supervisor_status(features: Features, random: &mut Random) -> u64 {
     let float = if random.chance(85) {
         1 + random.below(3)
     } else {
         0
     };
-    random.bits() & (SIE | SPIE | SPP | SUM | MXR) | float << 13
+    let vectors = if features.vectors != 0 && random.chance(90) {
+        1 + random.below(3)
+    } else {
+        0
+    };
+    random.bits() & (SIE | SPIE | SPP | SUM | MXR) | float << 13 | vectors << 9
 }
 
-fn status(mode: Mode, trapped_wait: bool, random: &mut Random) -> u64 {
-    let mut status = supervisor_status(random) | random.bits() & MPIE;
+fn status(mode: Mode, trapped_wait: bool, features: Features, random: &mut Random) -> u64 {
+    let mut status = supervisor_status(features, random) | random.bits() & MPIE;
     if random.chance(25) {
         status |= random.bits() & (TVM | TSR);
     }
@@ -268,6 +274,47 @@ fn protection(slot: &Slot, protected: bool, random: &mut Random) -> Protection {
         configuration: all | configuration,
         tables: page >= layout::FIRST_TABLES && permission & 3 == 1,
     }
+}
+
+/// Vector registers, vtype, AVL, vcsr and vstart, where there are any.
+fn put_vectors(slot: &mut Slot, features: Features, random: &mut Random) {
+    if features.vectors == 0 {
+        return;
+    }
+    for word in 0..layout::PAGE / 8 {
+        let value = match random.below(6) {
+            0 => float(random),
+            1 => {
+                let single = u64::from(float(random) as u32);
+                single << 32 | u64::from(float(random) as u32)
+            }
+            // Halves: ones, infinities, NaNs, subnormals.
+            2 => (0..4).fold(0, |all, _| {
+                all << 16
+                    | random.pick(&[0x3c00, 0xbc00, 0x7c00, 0x7c01, 0x7e00, 1, 0x8000, 0x7bff])
+            }),
+            _ => random.value(),
+        };
+        slot.put_word(layout::VECTORS + 8 * word, value);
+    }
+    let start = if random.chance(10) {
+        random.below(20)
+    } else {
+        0
+    };
+    let words = [vtype(random), random.below(80), random.below(8), start];
+    for (index, value) in words.into_iter().enumerate() {
+        slot.put_context(context::VECTOR, index, value);
+    }
+}
+
+/// A vtype, mostly legal.
+pub fn vtype(random: &mut Random) -> u64 {
+    if random.chance(3) {
+        return random.value();
+    }
+    let multiplier = random.pick(&[0, 0, 1, 2, 3, 5, 6, 7]);
+    multiplier | random.below(4) << 3 | random.below(4) << 6
 }
 
 fn put_registers(slot: &mut Slot, mode: Mode, tables: &Tables, random: &mut Random) {

@@ -13,6 +13,7 @@ mod protection;
 mod reach;
 mod space;
 mod time;
+mod vector_length;
 
 pub use address::{LINE_BYTES, LINE_SHIFT, PAGE_BYTES, PAGE_SHIFT, Reference};
 pub use exception::{Access, Cause, Exception, Interrupt, Trapped};
@@ -26,3 +27,4 @@ pub use reach::{AccessFault, Memory};
 pub use space::Space;
 pub use splitmix::SplitMix64 as Random;
 pub use time::{Clock, Cycles};
+pub use vector_length::VectorLength;

@@ -24,6 +24,7 @@ fn config() -> BoardConfig {
             cache_block: 64,
             vmid_bits: VmidBits::default(),
             pmp_entries: PmpEntries::default(),
+            vector_length: Default::default(),
         },
         bootargs: "console=ttyS0".to_owned(),
         seed: 7,

@@ -55,6 +55,11 @@ impl Machine {
                 board.isa.pmp_entries.count() as u64,
                 profile.pmp_entries.into(),
             ),
+            (
+                "a number of vector register bits of",
+                board.isa.vector_length.bits().into(),
+                profile.vector.map_or(0, |vector| vector.vlen).into(),
+            ),
         ];
         for (what, found, wanted) in seen {
             if found != wanted {

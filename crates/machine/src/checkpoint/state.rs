@@ -91,7 +91,7 @@ impl State {
             .ok_or(impossible("decoded instructions that memory does not hold"))?;
         for (hart, saved) in machine.harts.iter_mut().zip(self.harts) {
             hart.restore(saved, memory)
-                .ok_or(impossible("a hart's translations"))?;
+                .ok_or(impossible("a hart's translations or vector registers"))?;
         }
         machine.system.holders = self.holders;
         machine.system.observe_locks();

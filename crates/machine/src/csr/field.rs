@@ -9,7 +9,7 @@ pub mod status {
     pub const XL_64: u64 = UXL_64 | SXL_64;
 
     /// Fields of sstatus and vsstatus besides the read-only UXL and SD.
-    pub const SUPERVISOR: u64 = SIE | SPIE | SPP | FS | SUM | MXR;
+    pub const SUPERVISOR: u64 = SIE | SPIE | SPP | VS | FS | SUM | MXR;
     /// Writable fields of mstatus.
     pub const MACHINE: u64 = SUPERVISOR | MIE | MPIE | MPP | MPRV | TVM | TW | TSR | GVA | MPV;
 }

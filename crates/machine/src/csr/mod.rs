@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use field::{hstatus, status};
 use riscv::csr::address_translation::{VMID_MAX, VMID_SHIFT};
 
+/// misa's bit of V, which harts with a vector unit have.
+pub const MISA_V: u64 = 1 << (b'V' - b'A');
+
 /// misa: RV64 with A, C, D, F, H, I, M, S and U. None of them can be switched off.
 pub const MISA: u64 = 2 << 62
     | 1
@@ -188,6 +191,22 @@ impl Csrs {
     #[must_use]
     pub const fn float_is_off(&self, virtualized: bool) -> bool {
         self.mstatus & status::FS == 0 || (virtualized && self.vsstatus & status::FS == 0)
+    }
+
+    /// Tests whether vectors are off for the mode: VS of mstatus, and of vsstatus if V = 1.
+    #[inline]
+    #[must_use]
+    pub const fn vectors_are_off(&self, virtualized: bool) -> bool {
+        self.mstatus & status::VS == 0 || (virtualized && self.vsstatus & status::VS == 0)
+    }
+
+    /// Notes that vector state has changed.
+    #[inline]
+    pub const fn set_vector_dirty(&mut self, virtualized: bool) {
+        self.mstatus |= status::VS;
+        if virtualized {
+            self.vsstatus |= status::VS;
+        }
     }
 
     /// Notes that floating-point state has changed.

@@ -5,9 +5,9 @@ use riscv::csr::address_translation::{MODE, PPN, VMID_MAX, VMID_SHIFT};
 use super::field::{envcfg, hstatus, status};
 use crate::base::Paging;
 
-/// A status value with SD as FS makes it.
+/// A status value with SD as FS and VS make it.
 pub const fn with_sd(value: u64) -> u64 {
-    if value & status::FS == status::FS {
+    if value & status::FS == status::FS || value & status::VS == status::VS {
         value | status::SD
     } else {
         value

@@ -212,6 +212,8 @@ impl Hart {
         let signed = |immediate: i32| base.wrapping_add_signed(i64::from(immediate));
         let store_immediate = (full.cast_signed() >> 25 << 5) | (full >> 7 & 31).cast_signed();
         let (kept, start) = match full & 0x7f {
+            // No transformation of a vector load or store is defined.
+            0x07 | 0x27 if matches!(full >> 12 & 7, 0 | 5..=7) => return 0,
             0x03 | 0x07 => (full & 0x0000_7fff, signed(full.cast_signed() >> 20)),
             0x23 | 0x27 => (full & 0x01f0_707f, signed(store_immediate)),
             0x2f | 0x73 => (full & 0xfff0_7fff, base),

@@ -22,6 +22,7 @@ mod system;
 mod tests;
 mod transfer;
 mod translated;
+mod vector;
 
 pub use block::execute;
 

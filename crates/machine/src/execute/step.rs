@@ -4,7 +4,7 @@ use super::control::{branch, branch_zero};
 use super::measure::cost;
 use super::position::{Position, Step};
 use super::transfer::{load, store};
-use super::{Gear, control, integer, transfer};
+use super::{Gear, control, integer, transfer, vector};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::{FloatOperation, Operation};
 use crate::profile::Costs;
@@ -55,6 +55,8 @@ pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Posi
             compute::<G>(hart, system, position, |costs| costs.divide)
         }
         Op::Float => float::<G>(hart, system, position),
+        Op::Vector => vector::compute(hart, position),
+        Op::VectorTransfer => vector::transfer::<G>(hart, system, position),
 
         Op::LrW => {
             let value = hart.load_reserved::<u32>(system, position.instruction());

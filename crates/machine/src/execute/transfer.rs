@@ -95,6 +95,17 @@ fn load_value<G: Gear, T: Scalar>(
     position: Position,
 ) -> Result<T, Trapped> {
     let address = hart.x[position.rs1()].wrapping_add(position.immediate());
+    load_at::<G, T>(hart, system, position, address)
+}
+
+/// Loads from an address.
+#[inline(always)]
+pub(super) fn load_at<G: Gear, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    address: u64,
+) -> Result<T, Trapped> {
     let entry = hart.tlb.load_entry(address);
     if !entry.serves::<T>(address, hart.data_tag) {
         return hart.load_slow::<T>(system, address, position.count());
@@ -115,22 +126,29 @@ fn store_value<G: Gear, T: Scalar>(
     value: T,
 ) -> Step {
     let address = hart.x[position.rs1()].wrapping_add(position.immediate());
+    let outcome = store_at::<G, T>(hart, system, position, address, value);
+    position.stored(hart, outcome)
+}
+
+/// Stores to an address.
+#[inline(always)]
+pub(super) fn store_at<G: Gear, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    address: u64,
+    value: T,
+) -> Result<StoreOutcome, Trapped> {
     let entry = hart.tlb.store_entry(address);
     if !entry.serves::<T>(address, hart.data_tag) {
         let (count, current) = (position.count(), position.index());
-        let outcome: Result<StoreOutcome, Trapped> =
-            hart.store_slow::<T>(system, address, value, count, current);
-        return position.stored(hart, outcome);
+        return hart.store_slow::<T>(system, address, value, count, current);
     }
     let offset = entry.addend.wrapping_add(address);
-    if G::MEASURED
-        && hart
-            .measure_store::<T>(system, address, offset, position.count())
-            .is_err()
-    {
-        return position.trap(hart);
+    if G::MEASURED {
+        hart.measure_store::<T>(system, address, offset, position.count())?;
     }
     // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
     unsafe { system.memory.ram.write_unchecked::<T>(offset, value) };
-    Step::Next
+    Ok(StoreOutcome::default())
 }

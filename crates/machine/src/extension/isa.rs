@@ -1,6 +1,7 @@
 //! Which instruction set a hart has.
 
-use crate::base::PmpEntries;
+use crate::base::{PmpEntries, VectorLength};
+use crate::vector::extensions;
 use serde::{Deserialize, Serialize};
 
 /// Instruction set of the harts, as the device tree tells it.
@@ -19,6 +20,8 @@ pub struct Isa {
     pub vmid_bits: VmidBits,
     /// How many entries of physical memory protection the harts have.
     pub pmp_entries: PmpEntries,
+    /// How long the harts' vector registers are, if they have any.
+    pub vector_length: VectorLength,
 }
 
 /// How many bits of hgatp.VMID are implemented, the lowest first (privileged architecture, "Hypervisor Guest Address Translation
@@ -56,6 +59,23 @@ impl Default for VmidBits {
 }
 
 impl Isa {
+    /// Gives the harts a vector unit with registers of a length, and names what it has; takes nothing away.
+    pub fn set_vector_length(&mut self, length: VectorLength) {
+        self.vector_length = length;
+        if !length.exists() {
+            return;
+        }
+        // Single letters come first, in canonical order: V before H.
+        let place = self
+            .extensions
+            .iter()
+            .position(|name| name == "h" || name.len() > 1);
+        let place = place.unwrap_or(self.extensions.len());
+        self.extensions.insert(place, "v".to_owned());
+        self.extensions
+            .extend(extensions(length).map(str::to_owned));
+    }
+
     /// The single string that `riscv,isa` holds: the base, the letters, then the rest.
     #[must_use]
     pub fn string(&self) -> String {

@@ -187,7 +187,7 @@ impl ExtensionState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::PmpEntries;
+    use crate::base::{PmpEntries, VectorLength};
 
     const ALL: Extensions = Extensions {
         pending_test: true,
@@ -206,6 +206,7 @@ mod tests {
             cache_block: 64,
             vmid_bits: VmidBits::default(),
             pmp_entries: PmpEntries::default(),
+            vector_length: VectorLength::NONE,
         }
     }
 

@@ -88,6 +88,17 @@ pub fn to_u64<F: Format>(a: F::Bits, rounding: Rounding, flags: &mut Flags) -> u
     to_integer::<F>(a, rounding, flags, 0, i128::from(u64::MAX)) as u64
 }
 
+/// To a signed integer of so many bits, at most 64, saturating; NaN gives the largest.
+pub fn to_signed<F: Format>(a: F::Bits, bits: u32, rounding: Rounding, flags: &mut Flags) -> i64 {
+    let end = 1_i128 << (bits - 1);
+    to_integer::<F>(a, rounding, flags, -end, end - 1) as i64
+}
+
+/// To an unsigned integer of so many bits, at most 64, saturating; NaN gives the largest.
+pub fn to_unsigned<F: Format>(a: F::Bits, bits: u32, rounding: Rounding, flags: &mut Flags) -> u64 {
+    to_integer::<F>(a, rounding, flags, 0, (1 << bits) - 1) as u64
+}
+
 /// Rounds to an integer and brings it into `minimum..=maximum`. What lies outside raises NV and,
 /// as the "F" extension has it, not NX as well.
 fn to_integer<F: Format>(

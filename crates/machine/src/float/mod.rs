@@ -21,8 +21,8 @@ pub use compare::{
     minimum, minimum_or_nan, negate, sign_inject, sign_inject_negated, sign_inject_xor,
 };
 pub use convert::{
-    box_half, box_single, from_signed, from_unsigned, narrow, reformat, to_i32, to_i64, to_u32,
-    to_u64, unbox_half, unbox_single, widen,
+    box_half, box_single, from_signed, from_unsigned, narrow, reformat, to_i32, to_i64, to_signed,
+    to_u32, to_u64, to_unsigned, unbox_half, unbox_single, widen,
 };
 pub use format::{F16, F32, F64, Flags, Format, HostOperation, Rounding};
 pub use integral::{constant, round_to_integer, to_i32_modular};

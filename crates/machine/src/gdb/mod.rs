@@ -7,6 +7,7 @@
 //! counts can differ from then on.
 
 mod memory;
+mod register;
 mod serve;
 mod target;
 #[cfg(test)]

@@ -13,12 +13,16 @@ use gdbstub::target::ext::base::single_register_access::{
 use gdbstub::target::ext::breakpoints::{
     Breakpoints, BreakpointsOps, HwBreakpoint, HwBreakpointOps, SwBreakpoint, SwBreakpointOps,
 };
+use gdbstub::target::ext::target_description_xml_override::{
+    TargetDescriptionXmlOverride, TargetDescriptionXmlOverrideOps,
+};
 use gdbstub::target::ext::thread_extra_info::{ThreadExtraInfo, ThreadExtraInfoOps};
 use gdbstub::target::{Target, TargetError, TargetResult};
 use gdbstub_arch::riscv::reg::RiscvCoreRegs;
 use gdbstub_arch::riscv::reg::id::RiscvRegId;
 
 use super::Stops;
+use super::register::{Register, description};
 use crate::hart::Hart;
 use crate::machine::Machine;
 
@@ -30,11 +34,7 @@ impl Arch for Rv64 {
     type Usize = u64;
     type Registers = RiscvCoreRegs<u64>;
     type BreakpointKind = usize;
-    type RegId = RiscvRegId<u64>;
-
-    fn target_description_xml() -> Option<&'static str> {
-        Some(include_str!("target.xml"))
-    }
+    type RegId = Register;
 }
 
 /// A machine under a debugger.
@@ -99,8 +99,34 @@ impl Target for Debugged<'_> {
         BaseOps::MultiThread(self)
     }
 
+    fn support_target_description_xml_override(
+        &mut self,
+    ) -> Option<TargetDescriptionXmlOverrideOps<'_, Self>> {
+        Some(self)
+    }
+
     fn support_breakpoints(&mut self) -> Option<BreakpointsOps<'_, Self>> {
         Some(self)
+    }
+}
+
+impl TargetDescriptionXmlOverride for Debugged<'_> {
+    /// All harts have the same registers.
+    fn target_description_xml(
+        &self,
+        _: &[u8],
+        offset: u64,
+        length: usize,
+        buffer: &mut [u8],
+    ) -> TargetResult<usize, Self> {
+        let text = description(self.machine.config().board.isa.vector_length);
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = text.as_bytes().get(from..).unwrap_or_default();
+        let count = rest.len().min(length).min(buffer.len());
+        for (to, from) in buffer.iter_mut().zip(rest.iter().take(count)) {
+            *to = *from;
+        }
+        Ok(count)
     }
 }
 
@@ -194,14 +220,24 @@ impl SingleRegisterAccess<Tid> for Debugged<'_> {
     fn read_register(
         &mut self,
         thread: Tid,
-        register: RiscvRegId<u64>,
+        register: Register,
         bytes: &mut [u8],
     ) -> TargetResult<usize, Self> {
         let Machine { harts, system, .. } = &mut *self.machine;
         let hart = harts
             .get_mut(hart_of(thread))
             .ok_or(TargetError::NonFatal)?;
-        let value = match register {
+        let word = match register {
+            Register::Word(word) => word,
+            Register::Vector(number) => {
+                let value = hart.vector.register(number);
+                for (to, from) in bytes.iter_mut().zip(value) {
+                    *to = *from;
+                }
+                return Ok(bytes.len().min(value.len()));
+            }
+        };
+        let value = match word {
             RiscvRegId::Gpr(number @ 0..32) => hart.x[usize::from(number)],
             RiscvRegId::Fpr(number @ 0..32) => hart.f[usize::from(number)],
             RiscvRegId::Pc => hart.pc,
@@ -219,13 +255,22 @@ impl SingleRegisterAccess<Tid> for Debugged<'_> {
     fn write_register(
         &mut self,
         thread: Tid,
-        register: RiscvRegId<u64>,
+        register: Register,
         bytes: &[u8],
     ) -> TargetResult<(), Self> {
         let hart = self.hart(thread)?;
+        let word = match register {
+            Register::Word(word) => word,
+            Register::Vector(number) => {
+                for (to, from) in hart.vector.register_mut(number).iter_mut().zip(bytes) {
+                    *to = *from;
+                }
+                return Ok(());
+            }
+        };
         let value = bytes.first_chunk().ok_or(TargetError::NonFatal)?;
         let value = u64::from_le_bytes(*value);
-        match register {
+        match word {
             RiscvRegId::Gpr(0) => {}
             RiscvRegId::Gpr(number @ 1..32) => hart.x[usize::from(number)] = value,
             RiscvRegId::Fpr(number @ 0..32) => hart.f[usize::from(number)] = value,

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc::channel;
 
 use super::serve;
-use crate::base::Memory;
+use crate::base::{Memory, VectorLength};
 use crate::machine::{Config, Limit, Machine};
 
 const RAM: u64 = 0x8000_0000;
@@ -22,8 +22,13 @@ const PROGRAM: [u32; 6] = [
 const STORE: u64 = RAM + 16;
 
 fn machine() -> Machine {
+    machine_with(VectorLength::NONE)
+}
+
+fn machine_with(vectors: VectorLength) -> Machine {
     let mut config = Config::default();
     config.board.harts = 2;
+    config.board.isa.set_vector_length(vectors);
     config.board.memory = 4 << 20;
     let mut machine = Machine::new(config).expect("a machine");
     for (place, word) in (0..).zip(PROGRAM) {
@@ -150,6 +155,34 @@ fn gdb_sees_and_steers_the_harts() {
     let (stop, machine) = session.join().expect("the session ends");
     assert!(matches!(stop, Ok(None)), "{stop:?}");
     assert!(machine.retired() >= 6);
+}
+
+#[test]
+fn vector_registers_have_their_length() {
+    let (sender, receiver) = channel();
+    let session = std::thread::spawn(move || {
+        let mut machine = machine_with(VectorLength::new(128).expect("a length"));
+        machine.harts[0].vector.register_mut(31)[0] = 0x5a;
+        let ready = |port| sender.send(port).expect("somebody listens");
+        serve(&mut machine, 0, Limit::default(), ready).expect("a session");
+    });
+    let port = receiver.recv().expect("a port");
+    let mut gdb = Client(TcpStream::connect(("127.0.0.1", port)).expect("connected"));
+    assert!(gdb.ask("qSupported:swbreak+").contains("read+"));
+    let mut description = String::new();
+    while !description.contains("</target>") {
+        let from = description.len();
+        let part = gdb.ask(&format!("qXfer:features:read:target.xml:{from:x},800"));
+        description.push_str(&part[1..]);
+    }
+    let last = "name=\"v31\" bitsize=\"128\" type=\"riscv_vector\" regnum=\"4193\"";
+    assert!(description.contains(last), "{description}");
+    assert_eq!(gdb.ask("Hg1"), "OK");
+    assert_eq!(gdb.ask("p1061"), format!("5a{}", "0".repeat(30)));
+    assert_eq!(gdb.ask(&format!("P1061={}", "01".repeat(16))), "OK");
+    assert_eq!(gdb.ask("p1061"), "01".repeat(16));
+    gdb.send("k");
+    session.join().expect("the session ends");
 }
 
 /// One hart is let go on by name and the other is not: as gdb asks for it after a breakpoint with its scheduler locked.

@@ -143,6 +143,7 @@ impl Hart {
     /// Brings everything that is derived from the mode and the status registers up to date.
     pub fn refresh_context(&mut self) {
         self.float_off = self.csrs.float_is_off(self.mode.virtualized);
+        self.vector_off = self.csrs.vectors_are_off(self.mode.virtualized);
         let epoch = self.tlb.epoch();
         self.fetch_tag = self.tag(self.fetch_view());
         self.data_tag = self.tag(self.data_view());

@@ -21,6 +21,7 @@ use crate::base::{HartId, HartIrqLevels, Space};
 use crate::csr::Csrs;
 use crate::trace::{Event, Happening, Place};
 use crate::translation::{HostTlb, Resume, Shadow, WalkTrace};
+use crate::vector::VectorUnit;
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
@@ -43,6 +44,8 @@ pub struct Hart {
     pub x: [u64; 256],
     /// Floating-point registers, NaN-boxed; as large as `x` for the same reason.
     pub f: [u64; 256],
+    /// The vector unit.
+    pub vector: VectorUnit,
     /// The program counter, up to date between blocks.
     pub pc: u64,
     /// Cycles since reset, up to date between blocks.
@@ -70,6 +73,8 @@ pub struct Hart {
     pub(crate) jump_tag: u32,
     /// True if floating-point instructions are illegal now.
     pub(crate) float_off: bool,
+    /// True if vector instructions are illegal now.
+    pub(crate) vector_off: bool,
     /// Which hart this is.
     pub id: HartId,
     /// The CSRs.
@@ -118,6 +123,7 @@ impl Hart {
         let mut hart = Self {
             x: [0; 256],
             f: [0; 256],
+            vector: VectorUnit::default(),
             pc: 0,
             cycles: 0,
             retired: 0,
@@ -131,6 +137,7 @@ impl Hart {
             fetch_space: (Space::default(), false),
             jump_tag: 0,
             float_off: true,
+            vector_off: true,
             id,
             csrs: Csrs::new(),
             exception: Exception::new(Cause::IllegalInstruction, 0),

@@ -8,6 +8,7 @@ use crate::count::HartCounts;
 use crate::csr::Csrs;
 use crate::extension::ExtensionState;
 use crate::translation::{Kept, Resume, SavedTlb};
+use crate::vector::VectorUnit;
 
 /// Registers of a kind.
 const REGISTERS: usize = 32;
@@ -17,6 +18,7 @@ const REGISTERS: usize = 32;
 pub struct SavedHart {
     x: [u64; REGISTERS],
     f: [u64; REGISTERS],
+    vector: VectorUnit,
     pc: u64,
     cycles: u64,
     retired: u64,
@@ -47,6 +49,7 @@ impl Hart {
         SavedHart {
             x,
             f,
+            vector: self.vector.clone(),
             pc: self.pc,
             cycles: self.cycles,
             retired: self.retired,
@@ -75,6 +78,11 @@ impl Hart {
         for (to, from) in self.f.iter_mut().zip(saved.f) {
             *to = from;
         }
+        // The unit is as long as the board's harts have it.
+        if !saved.vector.is_possible(self.vector.length()) {
+            return None;
+        }
+        self.vector = saved.vector;
         self.tlb.restore(&saved.tlb, memory)?;
         self.code_generation = memory.generation();
         self.pc = saved.pc;

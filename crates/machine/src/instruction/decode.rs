@@ -74,6 +74,7 @@ pub fn decode(raw: u32, length: u8) -> Instruction {
     };
     let operation = match raw & 0x7f {
         0x03 => load(raw, &mut instruction),
+        0x07 | 0x27 if is_vector_width(raw) => Some(Operation::VectorTransfer),
         0x07 => float_load(raw, &mut instruction),
         0x0f => fence(raw),
         0x13 => operate_immediate(raw, &mut instruction),
@@ -99,6 +100,7 @@ pub fn decode(raw: u32, length: u8) -> Instruction {
             }
             Operation::Float
         }),
+        0x57 => Some(Operation::Vector),
         0x63 => branch(raw, &mut instruction),
         0x67 if funct3(raw) == 0 => {
             instruction.immediate = immediate_i(raw);
@@ -184,6 +186,11 @@ fn store(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
         3 => Operation::Sd,
         _ => return refuse(raw, instruction),
     })
+}
+
+/// Tests whether the width of a LOAD-FP or STORE-FP is one of vector elements: 8, 16, 32 or 64 bits.
+const fn is_vector_width(raw: u32) -> bool {
+    matches!(funct3(raw), 0 | 5..=7)
 }
 
 fn float_store(raw: u32, instruction: &mut Instruction) -> Option<Operation> {

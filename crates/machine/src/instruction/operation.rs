@@ -154,6 +154,10 @@ pub enum Operation {
     CompareAndSwap,
 
     Float,
+    /// An instruction of the opcode OP-V, whose immediate is the encoding.
+    Vector,
+    /// A vector load or store, whose immediate is the encoding.
+    VectorTransfer,
 
     Fence,
     Pause,

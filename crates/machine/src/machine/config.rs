@@ -1,7 +1,7 @@
 //! Configuration of a machine.
 
 use crate::base::Clock;
-use crate::base::Paging;
+use crate::base::{Paging, VectorLength};
 use crate::board::{BoardConfig, BoardError, Isa, PmpEntries, VmidBits, map};
 use crate::code::BlockLimit;
 use crate::memory::RamError;
@@ -105,6 +105,7 @@ pub fn isa() -> Isa {
         cache_block: 64,
         vmid_bits: VmidBits::default(),
         pmp_entries: PmpEntries::default(),
+        vector_length: VectorLength::NONE,
     }
 }
 
@@ -161,6 +162,11 @@ impl Config {
         self.board.isa.vmid_bits = VmidBits::new(profile.vmid_bits);
         if let Some(entries) = PmpEntries::new(profile.pmp_entries) {
             self.board.isa.pmp_entries = entries;
+        }
+        if let Some(vector) = profile.vector
+            && let Some(length) = VectorLength::new(vector.vlen)
+        {
+            self.board.isa.set_vector_length(length);
         }
         let extensions = &mut self.board.isa.extensions;
         if !profile.svadu {

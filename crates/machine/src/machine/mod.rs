@@ -24,6 +24,7 @@ use crate::timing::{Profile, Timing};
 use crate::trace::Sink;
 use crate::trace::locks::Holders;
 use crate::translation::StaleUse;
+use crate::vector::VectorUnit;
 pub(crate) use host::HostInterface;
 
 /// Which disk was in a slot.
@@ -86,6 +87,7 @@ impl Machine {
         let harts = (0..board.harts as usize).map(|index| {
             let mut hart = Hart::new(System::hart_id(index));
             hart.extension = extension.clone();
+            hart.vector = VectorUnit::new(board.isa.vector_length);
             hart.csrs.pmp = Pmp::new(board.isa.pmp_entries);
             hart
         });

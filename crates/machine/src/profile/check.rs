@@ -1,7 +1,7 @@
 //! Which profiles are impossible, as far as values have to fit together.
 
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
-use crate::base::{LINE_SHIFT, Paging, PmpEntries};
+use crate::base::{LINE_SHIFT, Paging, PmpEntries, VectorLength};
 
 /// Impossible value: key, fault and remedy.
 pub(super) type Impossible = (String, String, String);
@@ -110,6 +110,16 @@ impl Profile {
             let remedy = "use 39, 48 or 57";
             found.push(impossible("virtual_address_bits", message, remedy));
         }
+        if let Some(vector) = self.vector
+            && VectorLength::new(vector.vlen).is_none_or(|length| !length.exists())
+        {
+            let message = format!("registers of {} bits", vector.vlen);
+            found.push(impossible(
+                "vector.vlen",
+                message,
+                "use 128, 256, 512 or 1024",
+            ));
+        }
         if PmpEntries::new(self.pmp_entries).is_none() {
             let message = format!("{} entries of memory protection", self.pmp_entries);
             found.push(impossible("pmp_entries", message, "use 16 or 64"));
@@ -136,7 +146,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{NAMES, PrefetcherProfile};
+    use crate::profile::{NAMES, PrefetcherProfile, VectorProfile};
 
     #[test]
     fn what_ships_is_usable() {
@@ -151,7 +161,7 @@ mod tests {
     #[test]
     fn contradictions_are_refused_by_key() {
         type Change = fn(&mut Profile);
-        let changes: [(Change, &str); 14] = [
+        let changes: [(Change, &str); 15] = [
             (|p| p.l1i.ways = 0, "l1i: sets of 0"),
             (|p| p.l1d.ways = 3, "l1d: 1024 entries in sets of 3"),
             (|p| p.l1d.size = 98304, "l1d: 1536 entries in sets of 4"),
@@ -189,6 +199,10 @@ mod tests {
                     })
                 },
                 "prefetcher.distance: 256 lines in front",
+            ),
+            (
+                |p| p.vector = Some(VectorProfile { vlen: 384 }),
+                "vector.vlen: registers of 384 bits",
             ),
             (|p| p.pmp_entries = 17, "pmp_entries: 17 entries"),
             (|p| p.timebase = p.hertz + 1, "timebase: 1000000001 Hz"),

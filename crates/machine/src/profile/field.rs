@@ -200,6 +200,12 @@ const TLB: &[Row] = &[
     flag("any_size", "whether entries take pages of every size"),
     REPLACEMENT,
 ];
+const VECTOR: &[Row] = &[number(
+    "vlen",
+    (128, 1024),
+    "bits",
+    "of a vector register: 128, 256, 512 or 1024",
+)];
 const HONOURS: &[Row] = &[
     flag("address", "whether it looks at its address"),
     flag("asid", "whether it looks at its ASID"),
@@ -349,6 +355,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("guest_tlb", TLB, Need::WithTable),
     ("walk_cache", TLB, Need::WithTable),
     ("guest_walk_cache", TLB, Need::WithTable),
+    ("vector", VECTOR, Need::WithTable),
     ("fences.sfence", HONOURS, Need::Never),
     ("fences.hfence_vvma", HONOURS, Need::Never),
     ("fences.hfence_gvma", HONOURS, Need::Never),

@@ -15,7 +15,7 @@ pub use mistake::{Mistake, Mistakes};
 pub use service::{Chance, Faults, Service};
 pub use structures::{
     CacheProfile, DiskProfile, FenceRules, Geometry, Honours, MemoryProfile, NetworkProfile,
-    PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile,
+    PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile, VectorProfile,
 };
 
 use std::path::{Path, PathBuf};
@@ -94,6 +94,9 @@ pub struct Profile {
     /// The same of the G-stage.
     #[serde(default)]
     pub guest_walk_cache: Option<TlbProfile>,
+    /// Vector unit, if the harts have one.
+    #[serde(default)]
+    pub vector: Option<VectorProfile>,
     /// Entries that fences spare although they may remove them: everything unless it says otherwise.
     #[serde(default)]
     pub fences: FenceRules,
@@ -245,6 +248,7 @@ impl Default for Profile {
             guest_tlb: Some(tlb(64, 4, 4)),
             walk_cache: Some(tlb(16, 16, 0)),
             guest_walk_cache: Some(tlb(16, 16, 0)),
+            vector: None,
             fences: FenceRules::default(),
             costs: Costs {
                 l2_hit: 20,

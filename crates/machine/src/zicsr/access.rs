@@ -155,6 +155,11 @@ impl Hart {
             return Ok(Next::Continue);
         }
         if row.then == Then::Status {
+            if !self.vector.exists() {
+                // VS is read-only zero.
+                self.csrs.mstatus &= !status::VS;
+                self.csrs.vsstatus &= !status::VS;
+            }
             let changed = before.0 ^ self.csrs.mstatus | before.1 ^ self.csrs.vsstatus;
             if changed & !QUIET == 0 {
                 return Ok(self.next_for_interrupts(system));
@@ -170,6 +175,11 @@ impl Hart {
             Then::FloatDirty => {
                 let virtualized = self.mode().virtualized;
                 self.csrs.set_float_dirty(virtualized);
+                Next::Continue
+            }
+            Then::VectorDirty => {
+                let virtualized = self.mode().virtualized;
+                self.csrs.set_vector_dirty(virtualized);
                 Next::Continue
             }
             Then::Interrupts => self.next_for_interrupts(system),

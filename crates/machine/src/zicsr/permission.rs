@@ -29,6 +29,7 @@ impl Hart {
         let missing = match row.presence {
             Presence::Always => false,
             Presence::Custom(present) => !present(&self.extension.present),
+            Presence::Vector => !self.vector.exists(),
             Presence::ManyPmpEntries => self.csrs.pmp.entries() <= usize::from(PmpEntries::MIN),
         };
         if missing || (write && number >> 10 == 3) {
@@ -38,10 +39,10 @@ impl Hart {
         let needed = number >> 8 & 3;
         let granted = match (mode.privilege, mode.virtualized) {
             (Privilege::Machine, _) => {
-                return if row.guard == Guard::Float && self.float_off {
-                    Err(ILLEGAL)
-                } else {
-                    Ok(())
+                return match row.guard {
+                    Guard::Float if self.float_off => Err(ILLEGAL),
+                    Guard::Vector if self.vector_off => Err(ILLEGAL),
+                    _ => Ok(()),
                 };
             }
             (Privilege::Supervisor, false) => 2,
@@ -63,6 +64,7 @@ impl Hart {
         }
         match row.guard {
             Guard::Float if self.float_off => Err(ILLEGAL),
+            Guard::Vector if self.vector_off => Err(ILLEGAL),
             Guard::Counter => self.check_counter(number - csr::CYCLE),
             Guard::Translation => self.check_trapped_translation(number),
             Guard::Timer => self.check_timer(number, write),

@@ -41,6 +41,8 @@ pub(super) enum Presence {
     Always,
     /// Harts with one of the custom extensions have it.
     Custom(fn(&Extensions) -> bool),
+    /// Harts with a vector unit have it.
+    Vector,
     /// Harts with 64 PMP entries have it.
     ManyPmpEntries,
 }
@@ -52,6 +54,8 @@ pub(super) enum Guard {
     Privilege,
     /// FS of mstatus and vsstatus.
     Float,
+    /// VS of mstatus and vsstatus.
+    Vector,
     /// mcounteren, hcounteren and scounteren.
     Counter,
     /// mstatus.TVM and hstatus.VTVM.
@@ -112,6 +116,8 @@ pub(super) enum Then {
     Nothing,
     /// The floating-point state is dirty.
     FloatDirty,
+    /// The vector state is dirty.
+    VectorDirty,
     /// An interrupt may be taken now.
     Interrupts,
     /// A timer's deadline is another, and its interrupt may be taken now.
@@ -163,6 +169,16 @@ impl Row {
             read,
             write,
             ..Self::zero(number, name)
+        }
+    }
+
+    /// The same CSR in harts alone that have a vector unit, guarded by VS.
+    pub const fn of_vectors(self) -> Self {
+        Self {
+            presence: Presence::Vector,
+            guard: Guard::Vector,
+            then: Then::VectorDirty,
+            ..self
         }
     }
 

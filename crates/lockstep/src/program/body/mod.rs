@@ -7,12 +7,13 @@ mod integer;
 mod item;
 mod memory;
 mod system;
+mod vector;
 mod wait;
 
 pub use item::Item;
 use item::{Jump, TEMPORARY, source};
 
-use super::setting::{Mode, Slot};
+use super::setting::{Features, Mode, Slot};
 use super::state::State;
 use super::tables::Leaf;
 use crate::assembler::ECALL;
@@ -25,11 +26,26 @@ const ROOM: u64 = layout::PAGE - 0x200;
 const COMPRESSED_REACH: u64 = 254;
 
 /// Makes the items of a program.
-pub fn make(mode: Mode, state: &State, leaves: &[Leaf], random: &mut Random) -> Vec<Item> {
+pub fn make(
+    mode: Mode,
+    state: &State,
+    leaves: &[Leaf],
+    features: Features,
+    random: &mut Random,
+) -> Vec<Item> {
     let count = 24 + random.index(48);
     let mut items = Vec::with_capacity(count);
     let mut size = 0;
+    let mut vectors = (features.vectors != 0).then(vector::Generator::new);
     while items.len() < count && size < ROOM {
+        if let Some(generator) = &mut vectors
+            && random.chance(65)
+        {
+            let item = generator.make(random);
+            size += item.size();
+            items.push(item);
+            continue;
+        }
         let item = match random.below(100) {
             0..2 => wait::make(random),
             2..4 => change::code(random),

@@ -5,7 +5,7 @@ use crate::base::InterruptFile;
 use crate::csr::field::{envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;
 use crate::csr::warl::{environment, machine_status, replace, security, with_sd};
-use crate::csr::{Csrs, MISA};
+use crate::csr::{Csrs, MISA, MISA_V};
 use crate::zicsr::row::{Read, Row, Then, Write, register};
 
 /// Exceptions that medeleg can delegate: all but ecall from M-mode and the reserved ones.
@@ -32,7 +32,17 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Write::Legal(|csrs| &mut csrs.mstatus, machine_status),
     )
     .then(Then::Status),
-    Row::read_only(csr::MISA, "misa", Read::Constant(MISA)),
+    Row::read_only(
+        csr::MISA,
+        "misa",
+        Read::Hart(|hart, _, _| {
+            Ok(if hart.vector.exists() {
+                MISA | MISA_V
+            } else {
+                MISA
+            })
+        }),
+    ),
     register!(MEDELEG, "medeleg", medeleg, MEDELEG),
     Row::new(
         csr::MIDELEG,

@@ -5,12 +5,14 @@ mod hypervisor;
 mod machine;
 mod supervisor;
 mod user;
+mod vector_unit;
 
 use super::row::Row;
 
 /// All rows.
-pub(super) const TABLES: [&[Row]; 5] = [
+pub(super) const TABLES: [&[Row]; 6] = [
     user::ROWS,
+    vector_unit::ROWS,
     supervisor::ROWS,
     guest::ROWS,
     hypervisor::ROWS,

@@ -1,0 +1,160 @@
+//! Integer arithmetic of a single width: "Vector Integer Arithmetic Instructions".
+
+use super::encoding::Reserved;
+use super::group::{Group, Overlap, check};
+use super::issue::{Checked, Immediate, Issue, Second, Sources};
+use super::vtype::Width;
+
+/// Largest of the low bits of two values, or the least, as signed numbers.
+const fn signed_choice(width: Width, a: u64, b: u64, larger: bool) -> u64 {
+    let is_larger = width.sign_extend(a) > width.sign_extend(b);
+    if is_larger == larger { a } else { b }
+}
+
+/// Bits of a shift amount that count.
+const fn amount(width: Width, value: u64) -> u32 {
+    value as u32 & (width.bits() - 1)
+}
+
+impl Issue<'_> {
+    /// OPIVV, OPIVX and OPIVI of one width, by funct6; `None` of another kind of instruction.
+    pub(super) fn integer(&mut self) -> Option<Checked> {
+        use Immediate::{Signed, Unsigned};
+        let width = self.unit.vtype().width().unwrap_or(Width::BYTE);
+        Some(match self.encoding.funct6() {
+            0x00 => self.map(Signed, u64::wrapping_add),
+            0x02 => self.map(Signed, u64::wrapping_sub),
+            0x03 => self.map(Signed, |a, b| b.wrapping_sub(a)),
+            0x04 => self.map(Signed, u64::min),
+            0x05 => self.map(Signed, |a, b| signed_choice(width, a, b, false)),
+            0x06 => self.map(Signed, u64::max),
+            0x07 => self.map(Signed, |a, b| signed_choice(width, a, b, true)),
+            0x09 => self.map(Signed, |a, b| a & b),
+            0x0a => self.map(Signed, |a, b| a | b),
+            0x0b => self.map(Signed, |a, b| a ^ b),
+            0x25 => self.map(Unsigned, |a, b| a << amount(width, b)),
+            0x28 => self.map(Unsigned, |a, b| a >> amount(width, b)),
+            0x29 => self.map(Unsigned, |a, b| {
+                (width.sign_extend(a) >> amount(width, b)).cast_unsigned()
+            }),
+            _ => return self.compare(width),
+        })
+    }
+
+    /// "Vector Integer Compare Instructions".
+    fn compare(&mut self, width: Width) -> Option<Checked> {
+        let signed = |value| width.sign_extend(value);
+        Some(match self.encoding.funct6() {
+            0x18 => self.test(|a, b| a == b),
+            0x19 => self.test(|a, b| a != b),
+            0x1a => self.test(|a, b| a < b),
+            0x1b => self.test(|a, b| signed(a) < signed(b)),
+            0x1c => self.test(|a, b| a <= b),
+            0x1d => self.test(|a, b| signed(a) <= signed(b)),
+            0x1e => self.test(|a, b| a > b),
+            0x1f => self.test(|a, b| signed(a) > signed(b)),
+            _ => return None,
+        })
+    }
+
+    fn test(&mut self, f: impl Fn(u64, u64) -> bool) -> Checked {
+        self.each_to_mask(Immediate::Signed, false, |_, _, a, b| f(a, b))
+    }
+
+    /// VADC and VSBC, whose mask is an operand: "Vector Integer Add-with-Carry / Subtract-with-Borrow Instructions".
+    pub(super) fn with_carry(&mut self, subtracts: bool) -> Checked {
+        if !self.encoding.is_masked() {
+            return Err(Reserved);
+        }
+        self.select_each(|a, b, carry| {
+            let carry = u64::from(carry);
+            if subtracts {
+                a.wrapping_sub(b).wrapping_sub(carry)
+            } else {
+                a.wrapping_add(b).wrapping_add(carry)
+            }
+        })
+    }
+
+    /// vd[i] = f(vs2[i], second[i], v0.mask[i]) of all elements of the body.
+    pub(super) fn select_each(&mut self, f: impl Fn(u64, u64, bool) -> u64) -> Checked {
+        let second = self.second(Immediate::Signed);
+        let (destination, sources) = (self.destination()?, self.sources(second)?);
+        self.check(destination, &sources)?;
+        let width = self.width()?;
+        let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
+        for index in self.body() {
+            let a = self.unit.element(vs2, index, width);
+            let b = self.second_element(second, index, width);
+            let value = f(a, b, self.unit.mask_bit(0, index));
+            self.unit.set_element(vd, index, width, value);
+        }
+        self.done()
+    }
+
+    /// VMADC and VMSBC: the carry or the borrow, with that of v0 if vm is clear.
+    pub(super) fn carry_out(&mut self, subtracts: bool) -> Checked {
+        let width = self.width()?;
+        let has_carry = self.encoding.is_masked();
+        self.each_to_mask(Immediate::Signed, true, |issue, index, a, b| {
+            let carry = u128::from(has_carry && issue.unit.mask_bit(0, index));
+            let (a, b) = (u128::from(a), u128::from(b));
+            if subtracts {
+                a < b + carry
+            } else {
+                (a + b + carry) >> width.bits() != 0
+            }
+        })
+    }
+
+    /// VMERGE with vm clear, VMV.V with vm set and vs2 zero.
+    pub(super) fn merge(&mut self) -> Checked {
+        if self.encoding.is_masked() {
+            return self.select_each(|a, b, chosen| if chosen { b } else { a });
+        }
+        if self.encoding.vs2() != 0 {
+            return Err(Reserved);
+        }
+        let second = self.second(Immediate::Signed);
+        let sources = match second {
+            Second::Vector(register) => Sources::of(&[self.group(register)?]),
+            Second::Scalar(_) => Sources::default(),
+        };
+        self.check(self.destination()?, &sources)?;
+        let width = self.width()?;
+        for index in self.body() {
+            let value = self.second_element(second, index, width);
+            self.unit
+                .set_element(self.encoding.vd(), index, width, value);
+        }
+        self.done()
+    }
+
+    /// VZEXT and VSEXT, by vs1: "Vector Integer Extension".
+    pub(super) fn extend(&mut self) -> Checked {
+        let operation = self.encoding.vs1();
+        // 2 and 3 are an eighth of SEW, 6 and 7 half.
+        let shrink = 4 - operation / 2;
+        let width = self.width()?;
+        let narrow = width.log2().checked_sub(shrink).ok_or(Reserved)?;
+        let narrow = Width::new(narrow).ok_or(Reserved)?;
+        let multiplier = self.multiplier() - shrink.cast_signed();
+        let vs2 = self.encoding.vs2();
+        let source = Group::new(vs2, narrow, multiplier);
+        let masked = self.encoding.is_masked();
+        check(self.destination()?, &[source], masked, Overlap::General)?;
+        for index in self.body() {
+            if self.is_active(index) {
+                let value = self.unit.element(vs2, index, narrow);
+                let value = if operation & 1 == 0 {
+                    value
+                } else {
+                    narrow.sign_extend(value).cast_unsigned()
+                };
+                self.unit
+                    .set_element(self.encoding.vd(), index, width, value);
+            }
+        }
+        self.done()
+    }
+}

@@ -1,0 +1,40 @@
+//! Extensions of a vector unit, as the device tree names them.
+
+use crate::base::VectorLength;
+
+/// What every vector unit of this machine has besides "v".
+const IMPLEMENTED: [&str; 7] = [
+    "zve32f", "zve32x", "zve64d", "zve64f", "zve64x", "zvfh", "zvfhmin",
+];
+
+/// Minimum lengths that a unit guarantees.
+const LENGTHS: [(u16, &str); 6] = [
+    (32, "zvl32b"),
+    (64, "zvl64b"),
+    (128, "zvl128b"),
+    (256, "zvl256b"),
+    (512, "zvl512b"),
+    (1024, "zvl1024b"),
+];
+
+/// Names of the extensions that harts with registers of a length have, besides "v"; none without a vector unit.
+pub fn extensions(length: VectorLength) -> impl Iterator<Item = &'static str> {
+    let implemented = IMPLEMENTED.iter().copied().filter(move |_| length.exists());
+    let lengths = LENGTHS
+        .iter()
+        .filter(move |(bits, _)| *bits <= length.bits());
+    implemented.chain(lengths.map(|(_, name)| *name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_up_to_the_registers_are_named() {
+        let names: Vec<_> =
+            VectorLength::new(256).map_or_else(Vec::new, |length| extensions(length).collect());
+        assert!(names.contains(&"zvl256b") && !names.contains(&"zvl512b"));
+        assert_eq!(extensions(VectorLength::NONE).count(), 0);
+    }
+}

@@ -1,0 +1,32 @@
+//! "V", the vector extension, version 1.0: its state, and what its instructions do to it.
+//!
+//! Elements beyond vl and inactive ones keep what they hold, whether vtype calls them undisturbed or agnostic. Nothing here
+//! knows a hart or memory: [`Issue`] is given what an instruction reads besides vector registers, and [`Transfer`] says which
+//! elements of memory a load or store wants.
+
+mod config;
+mod convert;
+mod dispatch;
+mod encoding;
+mod estimate;
+mod fixed;
+mod float;
+mod group;
+mod integer;
+mod isa;
+mod issue;
+mod mask;
+mod multiply;
+mod permute;
+mod reduce;
+mod transfer;
+mod unit;
+mod vtype;
+mod widen;
+
+pub use encoding::{Encoding, Reserved};
+pub use isa::extensions;
+pub use issue::{Issue, Output};
+pub use transfer::Transfer;
+pub use unit::{REGISTERS, VectorUnit};
+pub use vtype::{Vtype, Width};
