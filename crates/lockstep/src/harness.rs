@@ -65,7 +65,7 @@ fn move_vectors(code: &mut Code, length: u16, opcode: u32) {
     code.constant(A, (layout::VECTORS - layout::CONTEXT) as u32);
     code.emit(add(A, SLOT, A));
     for group in 0..4 {
-        code.emit(7 << 29 | 1 << 25 | 8 << 20 | A << 15 | 8 * group << 7 | opcode);
+        code.emit(7 << 29 | 1 << 25 | 8 << 20 | A << 15 | (8 * group) << 7 | opcode);
         code.emit(addi(A, A, i32::from(length)));
     }
 }

@@ -113,7 +113,7 @@ impl Instruction {
     #[must_use]
     pub const fn is_vector(self) -> bool {
         match self.opcode() {
-            0x57 => true,
+            0x57 | 0x77 => true,
             0x07 | 0x27 => matches!(self.funct3(), 0 | 5..=7),
             _ => false,
         }

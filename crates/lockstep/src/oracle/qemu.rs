@@ -12,7 +12,8 @@ const CPU: &str = "rv64,h=on,sstc=on,svadu=on,svpbmt=on,svinval=on,zicond=on,zaw
     zba=on,zbb=on,zbc=on,zbs=on,zbkb=on,zbkx=on,zfh=on,zicbom=on,zicboz=on,smstateen=on,\
     zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=on,smmpm=on,smnpm=on,ssnpm=on";
 /// Extensions of this machine's vector unit.
-const VECTORS: &str = "v=on,zvfh=on,elen=64";
+const VECTORS: &str = "v=on,zvfh=on,zvbb=on,zvbc=on,zvkg=on,zvkned=on,zvknhb=on,\
+    zvksed=on,zvksh=on,zvkt=on,elen=64";
 
 /// The extensions with a vector unit whose registers have so many bits, or without one.
 fn processor(vectors: u16) -> String {

@@ -16,7 +16,7 @@ const ISA: &str = "rv64gch_zicntr_zba_zbb_zbc_zbs_zbkb_zbkx_zicond_zfh_zfa_zicbo
 fn isa(vectors: u16) -> String {
     match vectors {
         0 => ISA.to_owned(),
-        bits => format!("{ISA}_v_zvfh_zvl{bits}b"),
+        bits => format!("{ISA}_v_zvfh_zvbb_zvbc_zvkg_zvkned_zvknhb_zvksed_zvksh_zvl{bits}b"),
     }
 }
 

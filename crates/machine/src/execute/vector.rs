@@ -24,7 +24,7 @@ impl Hart {
     }
 }
 
-/// An instruction of the opcode OP-V.
+/// An instruction of the opcodes OP-V and OP-VE.
 #[inline(never)]
 pub(super) fn compute(hart: &mut Hart, position: Position) -> Step {
     if hart.vector_off {

@@ -100,7 +100,7 @@ pub fn decode(raw: u32, length: u8) -> Instruction {
             }
             Operation::Float
         }),
-        0x57 => Some(Operation::Vector),
+        0x57 | 0x77 => Some(Operation::Vector),
         0x63 => branch(raw, &mut instruction),
         0x67 if funct3(raw) == 0 => {
             instruction.immediate = immediate_i(raw);

@@ -154,7 +154,7 @@ pub enum Operation {
     CompareAndSwap,
 
     Float,
-    /// An instruction of the opcode OP-V, whose immediate is the encoding.
+    /// An instruction of the opcodes OP-V and OP-VE, whose immediate is the encoding.
     Vector,
     /// A vector load or store, whose immediate is the encoding.
     VectorTransfer,

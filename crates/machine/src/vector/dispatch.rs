@@ -4,13 +4,16 @@ use super::encoding::{Reserved, category};
 use super::issue::{Checked, Immediate, Issue, Output, Second};
 
 impl Issue<'_> {
-    /// Executes an instruction of the opcode OP-V.
+    /// Executes an instruction of the opcodes OP-V and OP-VE.
     ///
     /// # Errors
     /// [`Reserved`]: the instruction is illegal, and nothing has happened.
     pub fn execute(&mut self) -> Result<Output, Reserved> {
         if !self.unit.exists() {
             return Err(Reserved);
+        }
+        if self.encoding.is_crypto() {
+            return self.crypto();
         }
         match self.encoding.funct3() {
             category::CONFIGURE => self.configure(),
@@ -57,16 +60,20 @@ impl Issue<'_> {
             0x30 => self.reduce_wide(false),
             0x31 => self.reduce_wide(true),
             _ => {
-                if let Some(outcome) = self.integer() {
-                    return outcome;
-                }
-                self.fixed_point().unwrap_or(Err(Reserved))
+                let groups = [Self::integer, Self::fixed_point, Self::bit_operation];
+                let found = groups.iter().find_map(|group| group(self));
+                found.unwrap_or(Err(Reserved))
             }
         }
     }
 
     /// OPMVV and OPMVX.
     fn multiply_or_mask(&mut self) -> Checked {
+        match self.encoding.funct6() {
+            0x0c => return self.carryless_multiply(false),
+            0x0d => return self.carryless_multiply(true),
+            _ => {}
+        }
         let by_kind = match self.second(Immediate::Signed) {
             Second::Vector(_) => self.vector_only(),
             Second::Scalar(value) => self.scalar_only(value),
@@ -82,6 +89,7 @@ impl Issue<'_> {
             0x00..=0x07 => return self.reduce(),
             0x10 => self.mask_to_integer(),
             0x12 if (2..=7).contains(&self.encoding.vs1()) => self.extend(),
+            0x12 => self.bit_unary(),
             0x14 => self.mask_unary(),
             0x17 => self.compress(),
             0x18..=0x1f => self.mask_logical(),

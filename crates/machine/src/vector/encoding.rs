@@ -5,6 +5,12 @@
 pub struct Encoding(pub u32);
 
 impl Encoding {
+    /// True of the opcode OP-VE, false of OP-V.
+    #[must_use]
+    pub const fn is_crypto(self) -> bool {
+        self.0 & 0x7f == 0x77
+    }
+
     /// vd, vs3 of a store, or rd.
     #[must_use]
     pub const fn vd(self) -> u8 {

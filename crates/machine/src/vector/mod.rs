@@ -4,8 +4,10 @@
 //! knows a hart or memory: [`Issue`] is given what an instruction reads besides vector registers, and [`Transfer`] says which
 //! elements of memory a load or store wants.
 
+mod bits;
 mod config;
 mod convert;
+mod crypto;
 mod dispatch;
 mod encoding;
 mod estimate;
@@ -19,6 +21,7 @@ mod mask;
 mod multiply;
 mod permute;
 mod reduce;
+mod sbox;
 mod transfer;
 mod unit;
 mod vtype;

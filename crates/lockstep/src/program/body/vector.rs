@@ -9,6 +9,11 @@ use crate::random::Random;
 /// A destination for strides and second operands, which is written just before its use.
 const STRIDE: u32 = 30;
 const OP_V: u32 = 0x57;
+const OP_VE: u32 = 0x77;
+/// funct6 of OP-VE.
+const CRYPTO: [u32; 14] = [
+    0x20, 0x21, 0x22, 0x28, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f,
+];
 const LOAD: u32 = 0x07;
 const STORE: u32 = 0x27;
 
@@ -18,14 +23,14 @@ const INTEGER: [u32; 39] = [
     0x13, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x25, 0x27,
     0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e,
 ];
-/// Those that are left, and the sums of OPIVV.
-const INTEGER_REST: [u32; 3] = [0x2f, 0x30, 0x31];
+/// Those that are left, the sums of OPIVV, and "Zvbb".
+const INTEGER_REST: [u32; 7] = [0x2f, 0x30, 0x31, 0x01, 0x14, 0x15, 0x35];
 /// Of OPMVV and OPMVX.
-const MULTIPLY: [u32; 53] = [
-    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x0f, 0x10, 0x12,
-    0x14, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25,
-    0x26, 0x27, 0x29, 0x2b, 0x2d, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x3a,
-    0x3b, 0x3c, 0x3d, 0x3e, 0x3f,
+const MULTIPLY: [u32; 55] = [
+    0x0c, 0x0d, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x0f,
+    0x10, 0x12, 0x14, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23,
+    0x24, 0x25, 0x26, 0x27, 0x29, 0x2b, 0x2d, 0x2f, 0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37,
+    0x38, 0x3a, 0x3b, 0x3c, 0x3d, 0x3e, 0x3f,
 ];
 /// Of OPFVV and OPFVF.
 const FLOAT: [u32; 49] = [
@@ -52,7 +57,8 @@ impl Generator {
         match random.below(100) {
             0..14 => self.configure(random),
             14..20 => unit_csr(random),
-            20..42 => self.transfer(random),
+            20..40 => self.transfer(random),
+            40..45 => self.crypto(random),
             _ => self.compute(random),
         }
     }
@@ -187,11 +193,40 @@ impl Generator {
         Item::words(text, &words)
     }
 
+    /// An instruction of OP-VE, mostly on words in whole groups.
+    fn crypto(&mut self, random: &mut Random) -> Item {
+        let funct6 = random.pick(&CRYPTO);
+        self.multiplier = random.field(3);
+        let is_wide = matches!(funct6, 0x2d..=0x2f) && random.chance(50);
+        let width = if is_wide { 3 } else { 2 };
+        let count = random.pick(&[0, 4, 8, 8, 16, 3]);
+        let configure = 3 << 30 | (width << 3 | self.multiplier) << 20 | count << 15;
+        let vs1 = match funct6 {
+            0x28 | 0x29 => random.pick(&[0, 1, 2, 3, 7, 0x10, 0x11, 9]),
+            0x20 | 0x2c..=0x2f => self.register(random),
+            _ => random.field(32),
+        };
+        let (vd, vs2) = (self.register(random), self.register(random));
+        let vm = u32::from(random.chance(98));
+        let category = if random.chance(98) {
+            2
+        } else {
+            random.field(8)
+        };
+        let word = funct6 << 26 | vm << 25 | vs2 << 20 | vs1 << 15 | category << 12 | vd << 7;
+        let text = format!(
+            "OP-VE e{} m{} x{count} funct6 {funct6:#x} v{vd}, v{vs2}, v{vs1}",
+            8 << width,
+            1 << self.multiplier
+        );
+        Item::words(text, &[configure | 7 << 12 | OP_V, word | OP_VE])
+    }
+
     /// An instruction of OP-V that computes.
     fn compute(&self, random: &mut Random) -> Item {
         let (category, funct6) = match random.below(10) {
             0..4 => {
-                let all = if random.chance(90) {
+                let all = if random.chance(85) {
                     &INTEGER[..]
                 } else {
                     &INTEGER_REST

@@ -1,0 +1,421 @@
+//! Vector cryptography: "Zvkned", "Zvknhb", "Zvksed", "Zvksh" and "Zvkg", in element groups of 128 or 256 bits.
+
+use super::encoding::{Reserved, category};
+use super::group::{Group, Overlap, check};
+use super::issue::{Checked, Issue};
+use super::sbox;
+use super::vtype::Width;
+
+/// Words of a group of 128 bits.
+const BLOCK: usize = 4;
+/// Words of a group of 256 bits.
+const WIDE_BLOCK: usize = 8;
+
+type Words = [u32; BLOCK];
+type WideWords = [u32; WIDE_BLOCK];
+
+/// Bytes of a block in the order of memory.
+fn bytes_of(words: Words) -> [u8; 16] {
+    words
+        .map(u32::to_le_bytes)
+        .as_flattened()
+        .try_into()
+        .unwrap_or([0; 16])
+}
+
+fn words_of(bytes: [u8; 16]) -> Words {
+    let (words, _) = bytes.as_chunks();
+    let mut result = [0; BLOCK];
+    for (to, from) in result.iter_mut().zip(words) {
+        *to = u32::from_le_bytes(*from);
+    }
+    result
+}
+
+fn xor(a: Words, b: Words) -> Words {
+    [a[0] ^ b[0], a[1] ^ b[1], a[2] ^ b[2], a[3] ^ b[3]]
+}
+
+impl Issue<'_> {
+    /// The opcode OP-VE, by funct6.
+    pub(super) fn crypto(&mut self) -> Checked {
+        if self.encoding.funct3() != category::MASK_VECTOR {
+            return Err(Reserved);
+        }
+        self.unmasked()?;
+        let rounds = u32::from(self.encoding.vs1());
+        match self.encoding.funct6() {
+            0x20 => self.sm3_expand(),
+            0x21 => self.blocks(|_, keys, _| sbox::sm4_keys(keys, rounds & 7)),
+            0x22 => self.blocks(|_, key, _| sbox::aes_key_128(key, rounds & 15)),
+            0x28 => self.block_cipher(false),
+            0x29 => self.block_cipher(true),
+            0x2a => self.blocks(|old, key, _| sbox::aes_key_256(old, key, rounds & 15)),
+            0x2b => self.sm3_compress(rounds),
+            0x2c => self.blocks_of_three(|y, h, x| multiply(xor(y, x), h)),
+            0x2d => self.sha2(sha::schedule::<u32>, sha::schedule::<u64>),
+            0x2e => self.sha2(sha::compress::<u32, true>, sha::compress::<u64, true>),
+            0x2f => self.sha2(sha::compress::<u32, false>, sha::compress::<u64, false>),
+            _ => Err(Reserved),
+        }
+    }
+
+    /// Checks that elements make whole groups of so many, and that LMUL registers hold one.
+    fn check_groups(&self, elements: usize) -> Result<(), Reserved> {
+        let vtype = self.unit.vtype();
+        let whole = |index: usize| index.is_multiple_of(elements);
+        if whole(self.unit.vl())
+            && whole(self.unit.vstart.into())
+            && vtype.max_elements(self.unit.length()) >= elements
+        {
+            Ok(())
+        } else {
+            Err(Reserved)
+        }
+    }
+
+    fn words<const N: usize>(&self, register: u8, block: usize) -> [u32; N] {
+        let mut words = [0; N];
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = self.unit.element(register, block * N + index, Width::WORD) as u32;
+        }
+        words
+    }
+
+    fn set_words<const N: usize>(&mut self, register: u8, block: usize, words: [u32; N]) {
+        for (index, word) in words.into_iter().enumerate() {
+            let at = block * N + index;
+            self.unit
+                .set_element(register, at, Width::WORD, word.into());
+        }
+    }
+
+    /// Groups of the body.
+    fn body_groups(&self, elements: usize) -> std::ops::Range<usize> {
+        let body = self.body();
+        body.start / elements..body.end / elements
+    }
+
+    /// Refuses elements other than words, and groups that are not whole.
+    fn check_words(&self, elements: usize) -> Result<(), Reserved> {
+        if self.width()? == Width::WORD {
+            self.check_groups(elements)
+        } else {
+            Err(Reserved)
+        }
+    }
+
+    /// vd = f(vd, vs2, vs1) in blocks of N words.
+    fn each_block<const N: usize>(
+        &mut self,
+        sources: &[Group],
+        overlap: Overlap,
+        f: impl Fn([u32; N], [u32; N], [u32; N]) -> [u32; N],
+    ) -> Checked {
+        self.check_words(N)?;
+        check(self.destination()?, sources, false, overlap)?;
+        let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
+        for block in self.body_groups(N) {
+            let (old, a, b) = (
+                self.words(vd, block),
+                self.words(vs2, block),
+                self.words(vs1, block),
+            );
+            self.set_words(vd, block, f(old, a, b));
+        }
+        self.done()
+    }
+
+    fn blocks(&mut self, f: impl Fn(Words, Words, Words) -> Words) -> Checked {
+        let source = self.group(self.encoding.vs2())?;
+        self.each_block(&[source], Overlap::General, f)
+    }
+
+    fn blocks_of_three(&mut self, f: impl Fn(Words, Words, Words) -> Words) -> Checked {
+        let sources = [
+            self.group(self.encoding.vs2())?,
+            self.group(self.encoding.vs1())?,
+        ];
+        self.each_block(&sources, Overlap::General, f)
+    }
+
+    /// AES, SM4's rounds and VGMUL by vs1. With `scalar` vs2 is one block for all of vd.
+    fn block_cipher(&mut self, scalar: bool) -> Checked {
+        let round: fn(Words, Words) -> Words = match (self.encoding.vs1(), scalar) {
+            (0, _) => |state, key| {
+                let state = xor(words_of(sbox::aes_unsubstitute(bytes_of(state))), key);
+                words_of(sbox::aes_unmix(bytes_of(state)))
+            },
+            (1, _) => |state, key| xor(words_of(sbox::aes_unsubstitute(bytes_of(state))), key),
+            (2, _) => |state, key| {
+                let mixed = sbox::aes_mix(sbox::aes_substitute(bytes_of(state)));
+                xor(words_of(mixed), key)
+            },
+            (3, _) => |state, key| xor(words_of(sbox::aes_substitute(bytes_of(state))), key),
+            (7, true) => xor,
+            (0x10, _) => sbox::sm4_rounds,
+            (0x11, false) => multiply,
+            _ => return Err(Reserved),
+        };
+        if !scalar {
+            return self.blocks(|state, key, _| round(state, key));
+        }
+        self.check_words(BLOCK)?;
+        let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
+        // A block takes one register: none is shorter.
+        let source = Group::scalar(vs2, Width::WORD);
+        check(self.destination()?, &[source], false, Overlap::Never)?;
+        let key = self.words(vs2, 0);
+        for block in self.body_groups(BLOCK) {
+            let state = self.words(vd, block);
+            self.set_words(vd, block, round(state, key));
+        }
+        self.done()
+    }
+
+    /// VSHA2MS, VSHA2CH and VSHA2CL: SHA-256 on words, SHA-512 on doublewords.
+    fn sha2(
+        &mut self,
+        words: fn([u64; BLOCK], [u64; BLOCK], [u64; BLOCK]) -> [u64; BLOCK],
+        doublewords: fn([u64; BLOCK], [u64; BLOCK], [u64; BLOCK]) -> [u64; BLOCK],
+    ) -> Checked {
+        let width = self.width()?;
+        let f = match width {
+            Width::WORD => words,
+            Width::DOUBLE => doublewords,
+            _ => return Err(Reserved),
+        };
+        self.check_groups(BLOCK)?;
+        let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
+        let sources = [self.group(vs2)?, self.group(vs1)?];
+        check(self.destination()?, &sources, false, Overlap::Never)?;
+        for block in self.body_groups(BLOCK) {
+            let read = |register| {
+                [0, 1, 2, 3].map(|index| self.unit.element(register, block * BLOCK + index, width))
+            };
+            let result = f(read(vd), read(vs2), read(vs1));
+            for (index, value) in result.into_iter().enumerate() {
+                self.unit
+                    .set_element(vd, block * BLOCK + index, width, value);
+            }
+        }
+        self.done()
+    }
+
+    /// VSM3ME: eight more words of the message.
+    fn sm3_expand(&mut self) -> Checked {
+        let sources = [
+            self.group(self.encoding.vs2())?,
+            self.group(self.encoding.vs1())?,
+        ];
+        self.each_block(&sources, Overlap::Never, |_, high: WideWords, low| {
+            let mut message = [0_u32; 24];
+            for (to, from) in message.iter_mut().zip(low.into_iter().chain(high)) {
+                *to = from.swap_bytes();
+            }
+            for n in 16..24 {
+                let mixed = message[n - 16] ^ message[n - 9] ^ message[n - 3].rotate_left(15);
+                let mixed = mixed ^ mixed.rotate_left(15) ^ mixed.rotate_left(23);
+                message[n] = mixed ^ message[n - 13].rotate_left(7) ^ message[n - 6];
+            }
+            let [.., a, b, c, d, e, f, g, h] = message;
+            [a, b, c, d, e, f, g, h].map(u32::swap_bytes)
+        })
+    }
+
+    /// VSM3C: two rounds.
+    fn sm3_compress(&mut self, rounds: u32) -> Checked {
+        let source = self.group(self.encoding.vs2())?;
+        self.each_block(&[source], Overlap::Never, |state: WideWords, message, _| {
+            let mut state = state.map(u32::swap_bytes);
+            let message: WideWords = message.map(u32::swap_bytes);
+            let [w0, w1, _, _, w4, w5, ..] = message;
+            state = sm3_round(state, 2 * rounds, w0, w0 ^ w4);
+            state = sm3_round(state, 2 * rounds + 1, w1, w1 ^ w5);
+            state.map(u32::swap_bytes)
+        })
+    }
+}
+
+/// A round of SM3's compression function, GB/T 32905-2016, 5.3.3.
+fn sm3_round(state: WideWords, round: u32, word: u32, mixed: u32) -> WideWords {
+    let [a, b, c, d, e, f, g, h] = state;
+    let (constant, first, second) = if round < 16 {
+        (0x79cc_4519_u32, a ^ b ^ c, e ^ f ^ g)
+    } else {
+        (0x7a87_9d8a, a & b | a & c | b & c, e & f | !e & g)
+    };
+    let sum = a.rotate_left(12).wrapping_add(e);
+    let ss1 = sum
+        .wrapping_add(constant.rotate_left(round % 32))
+        .rotate_left(7);
+    let ss2 = ss1 ^ a.rotate_left(12);
+    let tt1 = first.wrapping_add(d).wrapping_add(ss2).wrapping_add(mixed);
+    let tt2 = second.wrapping_add(h).wrapping_add(ss1).wrapping_add(word);
+    let folded = tt2 ^ tt2.rotate_left(9) ^ tt2.rotate_left(17);
+    [tt1, a, b.rotate_left(9), c, folded, e, f.rotate_left(19), g]
+}
+
+/// Product in GCM's field; bits of each byte are in reverse.
+fn multiply(a: Words, b: Words) -> Words {
+    let integer = |words: Words| u128::from_le_bytes(bytes_of(words).map(u8::reverse_bits));
+    let (a, mut b) = (integer(a), integer(b));
+    let mut product = 0;
+    for bit in 0..128 {
+        if a >> bit & 1 != 0 {
+            product ^= b;
+        }
+        // x^128 = x^7 + x^2 + x + 1.
+        let carry = b >> 127;
+        b = (b << 1) ^ (carry * 0x87);
+    }
+    words_of(product.to_le_bytes().map(u8::reverse_bits))
+}
+
+/// SHA-2: FIPS 180-4.
+mod sha {
+    /// A word of SHA-256 or SHA-512, in an element.
+    pub(super) trait Word {
+        const BITS: u32;
+        /// Rotations of Σ0, Σ1, σ0 and σ1; the last of the small ones is a shift.
+        const ROTATIONS: [[u32; 3]; 4];
+    }
+
+    impl Word for u32 {
+        const BITS: u32 = 32;
+        const ROTATIONS: [[u32; 3]; 4] = [[2, 13, 22], [6, 11, 25], [7, 18, 3], [17, 19, 10]];
+    }
+
+    impl Word for u64 {
+        const BITS: u32 = 64;
+        const ROTATIONS: [[u32; 3]; 4] = [[28, 34, 39], [14, 18, 41], [1, 8, 7], [19, 61, 6]];
+    }
+
+    fn rotate<W: Word>(value: u64, amount: u32) -> u64 {
+        truncate::<W>(value >> amount | value << (W::BITS - amount))
+    }
+
+    const fn truncate<W: Word>(value: u64) -> u64 {
+        value & u64::MAX >> (64 - W::BITS)
+    }
+
+    fn large<W: Word>(which: usize, value: u64) -> u64 {
+        let [a, b, c] = W::ROTATIONS[which];
+        rotate::<W>(value, a) ^ rotate::<W>(value, b) ^ rotate::<W>(value, c)
+    }
+
+    fn small<W: Word>(which: usize, value: u64) -> u64 {
+        let [a, b, c] = W::ROTATIONS[2 + which];
+        rotate::<W>(value, a) ^ rotate::<W>(value, b) ^ value >> c
+    }
+
+    fn sum<W: Word>(values: &[u64]) -> u64 {
+        truncate::<W>(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
+    }
+
+    /// Four more words: from W0 to W3; W4, W9, W10, W11; W12 to W15.
+    pub(super) fn schedule<W: Word>(first: [u64; 4], middle: [u64; 4], last: [u64; 4]) -> [u64; 4] {
+        let ([w0, w1, w2, w3], [w4, w9, w10, w11], [w12, _, w14, w15]) = (first, middle, last);
+        let w16 = sum::<W>(&[small::<W>(1, w14), w9, small::<W>(0, w1), w0]);
+        let w17 = sum::<W>(&[small::<W>(1, w15), w10, small::<W>(0, w2), w1]);
+        let w18 = sum::<W>(&[small::<W>(1, w16), w11, small::<W>(0, w3), w2]);
+        let w19 = sum::<W>(&[small::<W>(1, w17), w12, small::<W>(0, w4), w3]);
+        [w16, w17, w18, w19]
+    }
+
+    /// Two rounds, by the upper or the lower two of the words to which the constants have been added.
+    pub(super) fn compress<W: Word, const UPPER: bool>(
+        old: [u64; 4],
+        state: [u64; 4],
+        words: [u64; 4],
+    ) -> [u64; 4] {
+        let ([mut h, mut g, mut d, mut c], [mut f, mut e, mut b, mut a]) = (old, state);
+        let [w0, w1, w2, w3] = words;
+        for word in if UPPER { [w2, w3] } else { [w0, w1] } {
+            let choice = e & f ^ !e & g;
+            let majority = a & b ^ a & c ^ b & c;
+            let t1 = sum::<W>(&[h, large::<W>(1, e), choice, word]);
+            let t2 = sum::<W>(&[large::<W>(0, a), majority]);
+            (h, g, f, e) = (g, f, e, sum::<W>(&[d, t1]));
+            (d, c, b, a) = (c, b, a, sum::<W>(&[t1, t2]));
+        }
+        [f, e, b, a]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_have_an_identity() {
+        // One is the first bit of the first byte.
+        let one = [0x80, 0, 0, 0];
+        let value = [0x0123_4567, 0x89ab_cdef, 0xdead_beef, 0x0bad_f00d];
+        assert_eq!(multiply(value, one), value);
+        assert_eq!(multiply(one, value), value);
+    }
+
+    /// FIPS 180-4, SHA-256 of "abc", by the instructions' functions alone.
+    #[test]
+    fn sha_256_of_abc_is_the_standard_s() {
+        const H: [u64; 8] = [
+            0x6a09_e667,
+            0xbb67_ae85,
+            0x3c6e_f372,
+            0xa54f_f53a,
+            0x510e_527f,
+            0x9b05_688c,
+            0x1f83_d9ab,
+            0x5be0_cd19,
+        ];
+        // The constants are the fractional bits of the cube roots of primes.
+        let primes = (2_u64..)
+            .filter(|n| (2..*n).all(|d| !n.is_multiple_of(d)))
+            .take(64);
+        let constants: Vec<u64> = primes
+            .map(|prime| {
+                let target = u128::from(prime) << 96;
+                let (mut low, mut high) = (0_u128, 1 << 40);
+                while high - low > 1 {
+                    let middle = low.midpoint(high);
+                    if middle * middle * middle <= target {
+                        low = middle;
+                    } else {
+                        high = middle;
+                    }
+                }
+                low as u64 & 0xffff_ffff
+            })
+            .collect();
+        let mut words: Vec<u64> = vec![0x6162_6380];
+        words.resize(15, 0);
+        words.push(24);
+        while words.len() < 64 {
+            let n = words.len() - 16;
+            let at = |index: usize| words[n + index];
+            let more = sha::schedule::<u32>(
+                [at(0), at(1), at(2), at(3)],
+                [at(4), at(9), at(10), at(11)],
+                [at(12), at(13), at(14), at(15)],
+            );
+            words.extend(more);
+        }
+        let [a, b, c, d, e, f, g, h] = H;
+        let (mut state, mut old) = ([f, e, b, a], [h, g, d, c]);
+        for quarter in 0..16 {
+            let added = [0, 1, 2, 3].map(|index| {
+                let n = 4 * quarter + index;
+                words[n].wrapping_add(constants[n]) & 0xffff_ffff
+            });
+            let middle = sha::compress::<u32, false>(old, state, added);
+            let after = sha::compress::<u32, true>(state, middle, added);
+            (old, state) = (middle, after);
+        }
+        let [f2, e2, b2, a2] = state;
+        let digest = [a2 + a, b2 + b].map(|word| word & 0xffff_ffff);
+        assert_eq!(digest, [0xba78_16bf, 0x8f01_cfea]);
+        assert_eq!((e2 + e) & 0xffff_ffff, 0xb003_61a3);
+        assert_eq!((f2 + f) & 0xffff_ffff, 0x9617_7a9c);
+    }
+}
