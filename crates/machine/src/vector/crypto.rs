@@ -358,7 +358,7 @@ mod tests {
 
     /// FIPS 180-4, SHA-256 of "abc", by the instructions' functions alone.
     #[test]
-    fn sha_256_of_abc_is_the_standard_s() {
+    fn sha_256_of_abc_follows_fips() {
         const H: [u64; 8] = [
             0x6a09_e667,
             0xbb67_ae85,

@@ -2,7 +2,7 @@
 
 use crate::base::VectorLength;
 
-/// What every vector unit of this machine has besides "v". Zvkt holds by construction: no cost depends on data.
+/// Extensions of every vector unit of this machine besides "v". Zvkt holds by construction: no cost depends on data.
 const IMPLEMENTED: [&str; 16] = [
     "zvbb", "zvbc", "zve32f", "zve32x", "zve64d", "zve64f", "zve64x", "zvfh", "zvfhmin", "zvkb",
     "zvkg", "zvkned", "zvknhb", "zvksed", "zvksh", "zvkt",

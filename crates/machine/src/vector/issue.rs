@@ -52,7 +52,7 @@ pub(super) enum Immediate {
     Unsigned,
 }
 
-/// What instructions demand.
+/// Outcome of an instruction: its result, or that its encoding is reserved.
 pub(super) type Checked = Result<Output, Reserved>;
 
 impl Issue<'_> {

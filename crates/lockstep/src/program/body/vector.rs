@@ -40,7 +40,7 @@ const FLOAT: [u32; 49] = [
     0x13,
 ];
 
-/// What the instructions before have left, as far as it is known.
+/// State that the instructions before have left, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Generator {
     /// log2 of LMUL by the last instruction that set it: how registers are mostly aligned.
