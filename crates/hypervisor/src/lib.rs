@@ -6,7 +6,6 @@
 
 extern crate alloc;
 
-mod board;
 mod boot;
 mod console;
 mod devices;

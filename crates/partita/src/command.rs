@@ -30,7 +30,7 @@ mod trace;
 use clap::{CommandFactory, Parser, Subcommand};
 use failure::EXIT_CODES;
 pub use failure::Failure;
-use input::{HypervisorArgument, SystemArguments};
+use input::SystemArguments;
 pub use output::note;
 pub use renamed::with_present_name;
 use std::path::PathBuf;
@@ -80,19 +80,8 @@ enum Command {
     },
     /// Shows where the code of the hypervisor, or of another program, goes by crate and module
     Footprint(footprint::FootprintArguments),
-    /// Writes what a board boots to run a system: the hypervisor, the system image, and what U-Boot and EFI look for
-    Board {
-        #[command(flatten)]
-        system: SystemArguments,
-        /// The folder to write to, which need not be there yet
-        #[arg(long, short = 'o', value_name = "FOLDER")]
-        output: PathBuf,
-        /// Writes an image of a whole disk too, with a partition that has them
-        #[arg(long, value_name = "FILE")]
-        disk: Option<PathBuf>,
-        #[command(flatten)]
-        hypervisor: HypervisorArgument,
-    },
+    /// Writes what a board boots to run a system, or describes a board
+    Board(board::BoardArguments),
     /// Fetches and builds what Debian guests boot, unless it is there
     Images {
         /// Builds them even if they are there
@@ -162,12 +151,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Footprint(arguments) => footprint::execute(&arguments),
-        Command::Board {
-            system,
-            output,
-            disk,
-            hypervisor,
-        } => board::execute(&system, &output, disk.as_deref(), &hypervisor),
+        Command::Board(arguments) => board::execute(&arguments),
         Command::Images {
             rebuild,
             all,

@@ -19,15 +19,19 @@ const ALLOWED: [(&str, &str, usize); 5] = [
 ];
 
 /// Crates with the other crates that they may know, from the bottom. Each knows those before it alone.
-const KNOWS: [(&str, &[&str]); 16] = [
+const KNOWS: [(&str, &[&str]); 17] = [
     ("tidy", &[]),
     ("riscv", &[]),
     ("splitmix", &[]),
     ("abi", &[]),
+    ("board", &["riscv"]),
     ("quantity", &[]),
     ("spinwait", &["riscv"]),
     ("scheduler", &[]),
-    ("hypervisor", &["abi", "riscv", "scheduler", "spinwait"]),
+    (
+        "hypervisor",
+        &["abi", "board", "riscv", "scheduler", "spinwait"],
+    ),
     ("exerciser", &["abi", "riscv", "splitmix"]),
     ("machine", &["quantity", "riscv", "splitmix"]),
     ("lockstep", &["machine", "riscv", "splitmix"]),
@@ -45,6 +49,7 @@ const KNOWS: [(&str, &[&str]); 16] = [
         "partita",
         &[
             "abi",
+            "board",
             "exerciser",
             "guest-images",
             "machine",

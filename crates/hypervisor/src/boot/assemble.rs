@@ -13,7 +13,6 @@ use scheduler::groups::{Group, Layout};
 use scheduler::{Config, HartId, HartSet, VcpuNumber, VmId};
 
 use self::machine::{placement, shadow_tables, virtual_machine};
-use crate::board::{Board, Range};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
 use crate::boot::{handover, parameters, speed};
@@ -35,6 +34,7 @@ use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 use crate::vm::accounts::Accounts;
 use crate::vm::vcpu::Vcpu;
+use board::{Board, Range};
 
 // The limits of the description are those of the scheduler.
 const _: () = assert!(
@@ -66,7 +66,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     let description: &'static SystemDescription<'static> = Box::leak(Box::new(description));
     check_methods(description)?;
     console::open(
-        board.uart.base,
+        board.uart.as_ref(),
         description.vms.iter().map(|vm| vm.name),
         description.console_focus,
     );
@@ -258,10 +258,13 @@ fn harts(board: &Board, frames: &mut Frames, vms: usize) -> Result<Vec<Hart>, As
         let Some(id) = HartId::new(index as u16) else {
             break;
         };
+        let Some(file) = board.imsic.file(hart) else {
+            continue;
+        };
         let stack = frames
             .give(FrameOwner::Hypervisor, STACK_BYTES, STACK_BYTES)
             .ok_or(AssembleError::Stacks)?;
-        harts.push(Hart::new(id, hart, board, stack.region().end().raw(), vms));
+        harts.push(Hart::new(id, hart, file, stack.region().end().raw(), vms));
     }
     Ok(harts)
 }

@@ -2,7 +2,7 @@
 
 use spin::Once;
 
-use crate::board::{Board, Range};
+use board::{Board, Range};
 
 /// Ranges that can be kept from the hypervisor. EFI's memory maps have some tens of entries.
 pub const MAX_RANGES: usize = 128;

@@ -12,10 +12,8 @@ mod speed;
 use alloc::vec::Vec;
 
 use abi::system::VmTranslation;
-use fdt::Fdt;
 use riscv::csr::state_enable;
 
-use crate::board::{self, Board, Range, isa};
 use crate::boot::error::AssembleError;
 use crate::boot::roll_call::{Missing, WithoutH};
 use crate::console;
@@ -38,6 +36,7 @@ use crate::system::lifecycle;
 use crate::system::sources;
 use crate::vm::Vm;
 use crate::vm::seed::{self, Seeds};
+use board::{Board, Lack, Range, Survey, Tree, TreeError, isa};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
 /// instructions. By their codes: misaligned, access fault and page fault of fetch, load and store, illegal instruction,
@@ -56,24 +55,26 @@ const STATE_FOR_GUESTS: u64 =
 pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     let started = hart::time();
     world::install_vector();
-    // SAFETY: the caller answers for the address; `from_ptr` checks the tree's magic and length.
-    let Ok(device_tree) = (unsafe { Fdt::from_ptr(tree) }) else {
-        fail(format_args!("the firmware passed no device tree"));
+    // SAFETY: the caller answers for the address.
+    let device_tree = match unsafe { device_tree(tree) } {
+        Ok(device_tree) => device_tree,
+        Err(error) => fail(format_args!("{error}")),
     };
     let location = Range {
         start: tree as u64,
-        size: device_tree.total_size() as u64,
+        size: device_tree.size() as u64,
     };
-    if let Some(uart) = board::uart(&device_tree) {
-        console::use_uart(uart.base);
+    let survey = Survey::read(&device_tree);
+    if let Some(uart) = &survey.uart {
+        console::use_uart(uart);
     }
     // The board's offers are read from this hart's registers.
     if let Some(missing) = capabilities::missing() {
         fail(format_args!("hart {hart_id} has no {missing}"));
     }
-    let board = match Board::read(&device_tree, location) {
+    let board = match Board::new(survey, location) {
         Ok(board) => handover::complete(board),
-        Err(error) => fail(format_args!("{error}")),
+        Err(lacks) => fail_for(&lacks),
     };
     let (board, missing) = with_responding_harts(board, hart_id);
     let system = match assemble::system(board, started) {
@@ -97,6 +98,31 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     lifecycle::start_automatic(system);
     heap::seal();
     run::run(system, own)
+}
+
+/// The tree that the firmware passed.
+///
+/// # Safety
+/// `tree` must be what the firmware passed: the address of a device tree with as many bytes as its header states, or null.
+unsafe fn device_tree(tree: *const u8) -> Result<Tree<'static>, TreeError> {
+    /// Bytes up to and with the size.
+    const SIZED: usize = 8;
+    if tree.is_null() {
+        return Tree::new(&[]);
+    }
+    // SAFETY: the caller answers for the tree, whose header begins with its magic and size.
+    let header = unsafe { core::slice::from_raw_parts(tree, SIZED) };
+    let size = Tree::size_of(header)?;
+    // SAFETY: the caller answers for so many bytes, which nothing overwrites: they are reserved.
+    Tree::new(unsafe { core::slice::from_raw_parts(tree, size) })
+}
+
+/// Names all that the board lacks, and powers it off.
+fn fail_for(lacks: &[Lack]) -> ! {
+    for lack in lacks {
+        console::emergency_line(format_args!("this board cannot be used: {lack}"));
+    }
+    firmware::reset(Reset::PowerOffAfterFailure)
 }
 
 /// Keeps the harts that respond, and prints the others; returns the ids of harts that did not respond.
@@ -199,13 +225,13 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     }
     hart_counters::close();
     let offer = Offer::find(&mut HartRegister);
-    if let Err(error) = offer.covers(system.board.translation) {
+    if let Err(error) = offer.covers(system.guest_translation) {
         fail(format_args!("hart {}: {error}", hart.board.id));
     }
     let spaces = SpaceOffer::find(&mut VirtualSpace);
     let shadowed = |vm: &Vm| vm.settings.translation == VmTranslation::Shadow;
     if system.vms.iter().any(shadowed)
-        && let Err(error) = spaces.is(system.board.spaces)
+        && let Err(error) = spaces.is(system.spaces)
     {
         fail(format_args!("hart {}: {error}", hart.board.id));
     }

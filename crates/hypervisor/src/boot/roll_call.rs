@@ -8,10 +8,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use scheduler::{HartId, HartSet};
 
-use crate::board::BoardHart;
 use crate::hart;
 use crate::hart::firmware::{self, FirmwareError, HartStatus};
 use crate::system::harts::MAX_HARTS;
+use board::BoardHart;
 
 /// Time without an answer after which the call ends, in seconds.
 const PATIENCE_SECONDS: u64 = 2;

@@ -11,7 +11,6 @@ use abi::system::{
 };
 use scheduler::VmId;
 
-use crate::board::Board;
 use crate::boot::error::AssembleError;
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::backend::balloon::Balloon;
@@ -32,6 +31,7 @@ use crate::memory::frames::{FrameOwner, Frames};
 use crate::system::poll_schedule;
 use crate::system::slots::TheBoard;
 use crate::vm::hardware::UnplacedDevice;
+use board::Board;
 
 /// Shared devices.
 #[derive(Debug)]

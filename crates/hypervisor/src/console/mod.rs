@@ -8,10 +8,11 @@ use core::fmt::{self, Write};
 
 use crate::lock::{Mutex, place};
 use abi::system::{VmId, VmName};
+use board::Uart;
 use spin::Once;
 
 use crate::console::terminal::{Console, Event};
-use crate::devices::uart::board::{BoardUart, FIFO};
+use crate::devices::uart::board::BoardUart;
 use crate::heap;
 
 /// Bytes that are taken from the consoles at a time.
@@ -30,18 +31,18 @@ static TERMINAL: Once<Mutex<Terminal, { place::TERMINAL }>> = Once::new();
 static EARLY: Mutex<BoardUart, { place::EARLY }> = Mutex::new(BoardUart::unknown());
 
 /// The hypervisor's own lines go to this UART from now on.
-pub fn use_uart(base: u64) {
-    *EARLY.lock() = BoardUart::at(base);
+pub fn use_uart(uart: &Uart) {
+    *EARLY.lock() = BoardUart::new(uart);
 }
 
-/// The consoles of these VMs share the UART at `base`.
-pub fn open(base: u64, names: impl IntoIterator<Item = VmName>, focus: Option<VmId>) {
+/// The consoles of these VMs share the UART, or the firmware's console where there is none.
+pub fn open(uart: Option<&Uart>, names: impl IntoIterator<Item = VmName>, focus: Option<VmId>) {
     TERMINAL.call_once(|| {
         let mut console = Console::new(names);
         console.set_focus(focus);
         Mutex::new(Terminal {
             console,
-            uart: BoardUart::at(base),
+            uart: uart.map_or_else(BoardUart::unknown, BoardUart::new),
             unsent: VecDeque::with_capacity(2 * PORTION),
         })
     });
@@ -50,7 +51,11 @@ pub fn open(base: u64, names: impl IntoIterator<Item = VmName>, focus: Option<Vm
 impl Terminal {
     /// Sends what the UART takes without waiting; its interrupt brings the rest.
     fn pump(&mut self) {
-        while self.uart.is_empty() {
+        loop {
+            let room = self.uart.room();
+            if room == 0 {
+                break;
+            }
             if self.unsent.is_empty() {
                 let unsent = &mut self.unsent;
                 self.console
@@ -59,7 +64,7 @@ impl Terminal {
             if self.unsent.is_empty() {
                 break;
             }
-            for byte in self.unsent.drain(..FIFO.min(self.unsent.len())) {
+            for byte in self.unsent.drain(..room.min(self.unsent.len())) {
                 self.uart.send(byte);
             }
         }

@@ -1,5 +1,7 @@
 //! Calls of the computer's own firmware (RISC-V SBI specification 2.0), of which the hypervisor needs few.
 
+use core::sync::atomic::{AtomicU8, Ordering};
+
 use riscv::sbi::{
     BASE, DBCN, HSM, PMU, SRST, base, debug_console, hart_state, performance, reset as system_reset,
 };
@@ -83,9 +85,18 @@ pub fn reset(kind: Reset) -> ! {
     }
 }
 
-/// Writes one byte to the firmware's debug console; used before the board's UART is known.
+/// Writes one byte to the firmware's debug console; used where no UART of the board is known.
 pub fn debug_byte(byte: u8) {
     let _ = call(DBCN, debug_console::WRITE_BYTE, [byte.into(), 0, 0, 0, 0]);
+}
+
+/// The next byte that came in by the firmware's debug console (SBI, "Console Read").
+#[must_use]
+pub fn debug_receive() -> Option<u8> {
+    let byte = AtomicU8::new(0);
+    let address = byte.as_ptr() as u64;
+    let received = call(DBCN, debug_console::READ, [1, address, 0, 0, 0]) == Ok(1);
+    received.then(|| byte.load(Ordering::Relaxed))
 }
 
 /// Probes the firmware for the PMU extension.

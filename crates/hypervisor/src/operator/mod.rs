@@ -47,7 +47,7 @@ pub fn serve(system: &Hypervisor) {
             }
         }
     }
-    system.aplic.resample(system.board.uart.source);
+    system.resample_uart();
 }
 
 fn obey(system: &Hypervisor, command: Command) {
@@ -127,10 +127,9 @@ fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
         None => Ok(Allocation::Shared {
             share: system.scheduler.share(vm.id),
         }),
-        Some(harts) => system
-            .board
-            .harts_of(harts)
-            .map(|harts| Allocation::Dedicated { harts }),
+        Some(harts) => {
+            harts::of_board(&system.board, harts).map(|harts| Allocation::Dedicated { harts })
+        }
     };
     let name = vm.settings.name;
     match to.map(|to| allocation::change(system, vm, to)) {

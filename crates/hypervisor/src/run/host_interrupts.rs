@@ -139,7 +139,9 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
             system::wake(system, vcpu.id);
         }
     }
-    sources::poll_devices(system, time);
+    if sources::poll_devices(system, time) && system.console_is_polled() {
+        operator::serve(system);
+    }
     if time >= hart.next_poll.load(Ordering::Relaxed) {
         hart.next_poll
             .store(time + system.poll_interval(), Ordering::Relaxed);

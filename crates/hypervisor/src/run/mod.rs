@@ -51,7 +51,7 @@ use crate::vm::word::Word;
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
     // Not on the stack, for the same reason as in `begin_life`.
-    let tags = system.board.translation.tags();
+    let tags = system.guest_translation.tags();
     let mut vmids = heap::permit(|| Box::new(VmidTable::new(system.purging, tags)));
     // The vCPU that had the hart last, and since when. The scheduler ignores the manner of leaving if it was told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;

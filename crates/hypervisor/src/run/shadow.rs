@@ -90,7 +90,7 @@ impl OnHart<'_> {
     }
 
     fn asid(&self, space: usize) -> Option<u16> {
-        self.system.board.spaces.asid(self.vcpu.id.index(), space)
+        self.system.spaces.asid(self.vcpu.id.index(), space)
     }
 
     /// vsatp for the present space; 0 where the guest's satp is Bare.
@@ -106,7 +106,7 @@ impl OnHart<'_> {
     /// Fences after a change of hgatp's mode. With one VMID for both modes, translations of the other mode are dropped (privileged
     /// architecture, "Hypervisor Memory-Management Fence Instructions").
     fn has_changed_mode(&self) {
-        if !self.system.board.translation.tags().are_enough_for(2) {
+        if !self.system.guest_translation.tags().are_enough_for(2) {
             fence::guest_physical_all();
             fence::guest_virtual_all();
         }
@@ -170,7 +170,7 @@ impl OnHart<'_> {
         let memory = &mut self.memory();
         match self.vcpu.fences.since(shadow.fenced) {
             Some(asked) => {
-                let spaces = self.system.board.spaces;
+                let spaces = self.system.spaces;
                 for Operands { pages, asid } in asked {
                     let asid = asid.map(|asid| spaces.named(asid.into()));
                     dropped.add(shadow.tables.forget(Operands { pages, asid }, memory));
@@ -237,11 +237,7 @@ impl OnHart<'_> {
         };
         let old = shadow.satp;
         if access.writes()
-            && let Some(new) = self
-                .system
-                .board
-                .spaces
-                .written(access.result(old, operand))
+            && let Some(new) = self.system.spaces.written(access.result(old, operand))
             && new != old
         {
             self.enter(shadow, new);
@@ -289,7 +285,7 @@ impl OnHart<'_> {
         };
         let operands = Operands {
             pages: operand(fence.address).map(|address| (address >> 12 << 12, 1)),
-            asid: operand(fence.space).map(|asid| self.system.board.spaces.named(asid)),
+            asid: operand(fence.space).map(|asid| self.system.spaces.named(asid)),
         };
         let dropped = shadow.tables.forget(operands, &mut self.memory());
         self.drop_from(shadow, dropped);

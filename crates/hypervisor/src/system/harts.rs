@@ -3,10 +3,9 @@
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use scheduler::groups::Members;
-use scheduler::{HartId, MAX_NUMBERS, Ticks, VcpuNumber};
+use scheduler::{HartId, HartSet, MAX_NUMBERS, Ticks, VcpuNumber};
 use spinwait::PollTimer;
 
-use crate::board::{Board, BoardHart};
 use crate::hart::{
     self,
     capabilities::{Capabilities, Capability},
@@ -18,6 +17,7 @@ use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::float::FloatUnit;
 use crate::vm::switch_cost::SwitchCost;
+use board::{Board, BoardHart, FilePlace};
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -43,8 +43,8 @@ pub struct Hart {
     pub stack_top: u64,
     pub index: HartId,
     pub board: BoardHart,
-    /// The page of the hart's own interrupt file.
-    file_page: u64,
+    /// The hart's own interrupt file.
+    pub file: FilePlace,
     pub files: HartFiles,
     pub accounts: Accounts,
     /// VM and generation of the translations that are used here now.
@@ -78,6 +78,26 @@ pub struct Hart {
     pub poll_schedule: PollSchedule,
     /// Ticks that the hart worked for devices of other VMs while it had its present vCPU. Only the hart itself uses it.
     for_others: AtomicU64,
+}
+
+/// The scheduler's names for these harts of the board.
+///
+/// # Errors
+/// The first that the board does not have.
+pub fn of_board(
+    board: &Board,
+    harts: abi::system::HartSet,
+) -> Result<HartSet, abi::system::HartId> {
+    let mut set = HartSet::EMPTY;
+    for wanted in harts.iter() {
+        let id = u64::from(wanted.0);
+        let index = board.harts.iter().position(|hart| hart.id == id);
+        let id = index
+            .and_then(|index| u16::try_from(index).ok())
+            .and_then(HartId::new);
+        set.insert(id.ok_or(wanted)?);
+    }
+    Ok(set)
 }
 
 /// A set of vCPUs, which several harts change: a bit each.
@@ -120,7 +140,7 @@ impl Hart {
     pub fn new(
         index: HartId,
         description: &BoardHart,
-        board: &Board,
+        file: FilePlace,
         stack_top: u64,
         vms: usize,
     ) -> Self {
@@ -128,8 +148,7 @@ impl Hart {
             stack_top,
             index,
             board: description.clone(),
-            file_page: board.imsic.base
-                + ((description.imsic_index << board.imsic.guest_index_bits) << PAGE_SHIFT),
+            file,
             files: HartFiles::default(),
             accounts: Accounts::new(vms),
             running: Running::default(),
@@ -216,12 +235,12 @@ impl Hart {
     /// the memory regions of multiple interrupt files").
     #[must_use]
     pub fn guest_file_page(&self, file: GuestFile) -> u64 {
-        self.file_page + (u64::from(file.number()) << PAGE_SHIFT)
+        self.file.address + (u64::from(file.number()) << PAGE_SHIFT)
     }
 
     /// Interrupts the hart: it leaves its guest, or wakes from idling.
     pub fn kick(&self) {
-        send_message(self.file_page, identity::KICK);
+        send_message(self.file.address, identity::KICK);
     }
 
     /// Makes the hart ask the scheduler: by a word if the hart polls, otherwise by an interrupt.

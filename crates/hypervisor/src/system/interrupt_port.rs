@@ -175,7 +175,7 @@ impl Port for InterruptPort<'_> {
     }
 
     fn synchronise(&self) -> bool {
-        let target = Target::hypervisor(self.hart.board.imsic_index, identity::SYNCHRONISED);
+        let target = Target::hypervisor(self.hart.file.index, identity::SYNCHRONISED);
         self.system.aplic.send_message(target)
     }
 
@@ -200,7 +200,7 @@ impl Port for InterruptPort<'_> {
 /// Target of the board's APLIC for `route`.
 #[must_use]
 pub fn source_target(system: &Hypervisor, route: Route, vcpu: &Vcpu, to: Backing) -> Target {
-    let index = |hart: HartId| system.hart(hart).board.imsic_index;
+    let index = |hart: HartId| system.hart(hart).file.index;
     match to {
         Backing::File { hart, file } => {
             Target::guest(index(hart), file.number(), route.identity.number())

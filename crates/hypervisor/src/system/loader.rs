@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use abi::system::VmTranslation;
 
-use crate::board::{BoardDevice, isa};
 use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::csr::{self, number};
@@ -28,6 +27,7 @@ use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
 use crate::vm::loading::{Progress, Stage, Start, Tree};
 use crate::vm::seed;
+use board::{BoardDevice, isa};
 
 /// Reason why a guest cannot be loaded.
 #[derive(Debug, thiserror::Error)]

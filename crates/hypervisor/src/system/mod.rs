@@ -32,15 +32,16 @@ use scheduler::groups::Access;
 use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
-use crate::board::Board;
 use crate::devices::aplic::board::AplicDriver;
 use crate::devices::interrupt_affinity::InterruptAffinity;
 use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::Disk;
 use crate::devices::virtio::backend::switch::Switch;
 use crate::hart;
-use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::memory::frames::pool::PagePool;
+use crate::memory::gstage::offer::{HartRegister, Offer};
+use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
 use crate::system::awaited_harts::AwaitedHarts;
 use crate::system::board_interrupts::{Receivers, ServedDevice, by_client, by_source};
 use crate::system::costs::Costs;
@@ -48,6 +49,7 @@ use crate::system::groups::Groups;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
+use board::Board;
 
 /// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
 #[derive(Debug)]
@@ -73,6 +75,10 @@ pub struct Hypervisor {
     pub report: AwaitedHarts,
     pub scheduler: Groups,
     pub board: Board,
+    /// Capabilities of the first hart's hgatp; the others' must not be less.
+    pub guest_translation: Offer,
+    /// Capabilities of the first hart's vsatp.
+    pub spaces: SpaceOffer,
     /// Host's memory, by owner.
     pub pages: Mutex<PagePool, { place::FRAMES }>,
     pub aplic: AplicDriver,
@@ -89,7 +95,7 @@ pub struct Hypervisor {
     /// The devices that share something with those of other VMs, by [`Client`](crate::devices::virtio::client::Client).
     pub shared: Vec<(VmId, DeviceNumber)>,
     /// The counters that guests are offered.
-    pub counters: Offer,
+    pub counters: hart_counters::Offer,
     /// Action when the last running VM ends.
     pub when_idle: WhenIdle,
     /// Way of dropping cached translations when a vCPU comes to a hart.
@@ -134,7 +140,7 @@ impl Hypervisor {
         let served = by_source(&vms, &disks, &switches);
         let shared = by_client(&vms);
         let receivers = Receivers::new(board.aplic.sources);
-        let counters = Offer::find(
+        let counters = hart_counters::Offer::find(
             harts
                 .iter()
                 .all(|hart| hart.board.extensions.has(MODES_AND_OVERFLOW)),
@@ -154,6 +160,8 @@ impl Hypervisor {
             switches,
             shared,
             counters,
+            guest_translation: Offer::find(&mut HartRegister),
+            spaces: SpaceOffer::find(&mut VirtualSpace),
             host_interrupts,
             spin: AtomicUsize::new(0),
             translations: AtomicUsize::new(0),
@@ -188,6 +196,22 @@ impl Hypervisor {
             remote_fences,
             ..self
         }
+    }
+
+    /// Lets the board's UART interrupt again, if it still wants attention.
+    pub fn resample_uart(&self) {
+        if let Some(source) = self.board.uart.as_ref().and_then(|uart| uart.source) {
+            self.aplic.resample(source);
+        }
+    }
+
+    /// Tests whether the console's input has to be polled for want of an interrupt.
+    #[must_use]
+    pub fn console_is_polled(&self) -> bool {
+        self.board
+            .uart
+            .as_ref()
+            .is_none_or(|uart| uart.source.is_none())
     }
 
     /// Method of dropping a vCPU's cached translations.

@@ -42,7 +42,7 @@ fn print_if_last(system: &Hypervisor, hart: &Hart) {
         // The counters at this moment, line by line between the other lines of the console, which takes everything.
         let _ = heap::permit(|| write(system, &records(system), &mut Lines(String::new())));
         console::end_answer();
-        system.aplic.resample(system.board.uart.source);
+        system.resample_uart();
     }
 }
 

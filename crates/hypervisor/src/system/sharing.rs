@@ -78,7 +78,7 @@ fn send_to(system: &Hypervisor, source: u32, worker: Worker) {
     if let Worker::On(hart) = worker
         && system.interrupt_affinity.is_shared(hart)
     {
-        let index = system.hart(hart).board.imsic_index;
+        let index = system.hart(hart).file.index;
         let target = Target::hypervisor(index, identity::DEVICE + source);
         system.aplic.send_to(source, target);
     }

@@ -3,7 +3,6 @@
 use riscv::virtio::feature;
 use riscv::virtio::mmio::register::{DEVICE_FEATURES, DEVICE_FEATURES_SELECT, DEVICE_ID, STATUS};
 
-use crate::board::BoardDevice;
 use crate::devices::aplic::board::AplicDriver;
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::driver::Board;
@@ -12,6 +11,7 @@ use crate::hart::{self, device, fence};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
+use board::BoardDevice;
 
 /// The word of `VIRTIO_F_ACCESS_PLATFORM` among the features, and its bit in it.
 const ACCESS_PLATFORM: (u32, u32) = (1, (feature::ACCESS_PLATFORM >> 32) as u32);

@@ -19,7 +19,7 @@ pub fn reassign(system: &Hypervisor) {
             .interrupt_affinity
             .of_vm(vm.id)
             .map(|hart| system.hart(hart));
-        let index = hart.map_or(0, |hart| hart.board.imsic_index);
+        let index = hart.map_or(0, |hart| hart.file.index);
         for device in vm
             .settings
             .devices
@@ -35,28 +35,30 @@ pub fn reassign(system: &Hypervisor) {
         .interrupt_affinity
         .of_board()
         .map(|hart| system.hart(hart));
-    let index = hart.map_or(0, |hart| hart.board.imsic_index);
+    let index = hart.map_or(0, |hart| hart.file.index);
     for (source, served) in (0..).zip(&system.served) {
         if let Some(ServedDevice::Disk(_) | ServedDevice::Uplink(_)) = served {
             let target = Target::hypervisor(index, identity::DEVICE + source);
             system.aplic.take(source, target);
         }
     }
-    system.aplic.take(
-        system.board.uart.source,
-        Target::hypervisor(index, identity::UART),
-    );
+    if let Some(source) = system.board.uart.as_ref().and_then(|uart| uart.source) {
+        let target = Target::hypervisor(index, identity::UART);
+        system.aplic.take(source, target);
+    }
     for vcpu in &system.vcpus {
         interrupts::send_sources_again(&InterruptPort::current(system), vcpu.id);
     }
 }
 
-/// Polls for device interrupts whose edge was missed. Called on timer interrupts that are taken anyway.
-pub fn poll_devices(system: &Hypervisor, time: u64) {
-    if system.claim_poll(time) {
+/// Polls for device interrupts whose edge was missed. Called on timer interrupts that are taken anyway. Returns true if the time had come.
+pub fn poll_devices(system: &Hypervisor, time: u64) -> bool {
+    let polls = system.claim_poll(time);
+    if polls {
         for vm in &system.vms {
             devices::recover_missed_edges(system, vm);
         }
         sharing::poll_shared(system);
     }
+    polls
 }

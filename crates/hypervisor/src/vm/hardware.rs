@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::board::BoardDevice;
 use crate::devices::aplic::Aplic;
 use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::devices::clock::Clock;
@@ -20,6 +19,7 @@ use crate::vm::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE,
 };
+use board::BoardDevice;
 
 /// Device of the board that is assigned to a VM.
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,6 @@ use riscv::csr::address_translation::VMID_SHIFT;
 use scheduler::VmId;
 use spinwait::PauseTerms;
 
-use crate::board::Board;
 use crate::console;
 use crate::devices::bus::Bus;
 use crate::devices::trapped_devices::TrappedDevices;
@@ -48,6 +47,7 @@ use crate::vm::loading::Loading;
 use crate::vm::rate_limit::RateLimit;
 use crate::vm::reported_allocation::ReportedAllocation;
 use crate::vm::vcpu::SupervisorState;
+use board::Board;
 
 /// Settings of a VM by the system's description, checked against the board.
 #[derive(Clone, Debug)]

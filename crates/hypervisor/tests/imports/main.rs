@@ -10,13 +10,12 @@ use std::path::Path;
 use tidy::imports::{Edge, Name, Tree};
 
 /// The folders of `src`, from the lowest. Each may import from those before it.
-const LAYERS: [&str; 14] = [
+const LAYERS: [&str; 13] = [
     "sort",
     "heap",
     "lock",
     "hart",
     "memory",
-    "board",
     "interrupts",
     "devices",
     "console",

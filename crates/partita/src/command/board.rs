@@ -1,113 +1,65 @@
 //! `partita board`.
 
-use super::failure::{Failure, at};
+mod describe;
+mod write;
+
+use std::path::{Path, PathBuf};
+
+use super::failure::Failure;
 use super::input::{HypervisorArgument, SystemArguments};
 use super::output;
-use guest_images::Progress;
-use runner::board;
-use std::path::Path;
-use system::cache::Cache;
-use system::image::{self, slots::Assignment};
-use system::{Disk, FileName};
 
-pub(super) fn execute(
-    arguments: &SystemArguments,
-    folder: &Path,
-    disk: Option<&Path>,
-    hypervisor: &HypervisorArgument,
-) -> Result<(), Failure> {
-    let elf = hypervisor.path_for_board()?;
-    let system = arguments.read_for(&elf)?;
-    let disk = disk.map(Path::to_owned);
-    output::check([disk.as_ref()])?;
-    let cache = Cache::made()?;
-    runner::images::ensure(
-        &cache,
-        &super::input::built_files(&system),
-        &Progress::new(),
-    )?;
-    let slots = Assignment::of(&system);
-    let archive = image::compose(&system, &slots, &cache, None)
-        .map_err(|error| Failure::Run(error.into()))?;
-    let bytes = std::fs::read(&elf).map_err(at(&elf))?;
-    let kernel = board::kernel_image(&bytes).map_err(|error| Failure::File {
-        path: elf.clone(),
-        error: std::io::Error::other(error),
-    })?;
-    let write = |name: &str, bytes: &[u8]| {
-        let path = folder.join(name);
-        let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent).map_err(at(parent))?;
-        output::write(&path, bytes)
-    };
-    let menu = board::menu();
-    let files: [board::File<'_>; 4] = [
-        (board::KERNEL, &kernel),
-        (board::SYSTEM, &archive),
-        (board::MENU, menu.as_bytes()),
-        (board::PROGRAM, &kernel),
-    ];
-    for (name, bytes) in files {
-        write(name, bytes)?;
-    }
-    if let Some(disk) = &disk {
-        let bytes = board::disk(&files).map_err(at(disk))?;
-        output::write(disk, &bytes)?;
-    }
-    let disks = system.vms.iter().enumerate().flat_map(|(index, vm)| {
-        let disks = slots.vm(index).iter();
-        disks.map(move |(slot, device)| (vm, slot, device))
-    });
-    output::say_line(format_args!(
-        "{folder}/{kernel}   the hypervisor, a kernel image for booti: {size} KiB\n\
-         {folder}/{system}   the system image, its initial RAM disk: {archive} KiB\n\
-         {folder}/{menu}   tells U-Boot of both\n\
-         {folder}/{program}   the hypervisor once more, where EFI looks for it\n\
-         Put them at these paths on a file system that the board's firmware reads: U-Boot needs the first three, EFI \
-         the second and the last, on a FAT partition.",
-        folder = folder.display(),
-        kernel = board::KERNEL,
-        system = board::SYSTEM,
-        menu = board::MENU,
-        size = kernel.len() >> 10,
-        archive = archive.len() >> 10,
-        program = board::PROGRAM,
-    ));
-    for (shared, slot) in system.disks.iter().zip(slots.shared()) {
-        let what = disk_of(&shared.disk, &cache);
-        let name = &shared.name;
-        output::say_line(format_args!(
-            "disk.{name} expects {what} in virtio-mmio slot {slot}"
-        ));
-    }
-    for ((_, switch), slot) in system.uplinks().zip(slots.uplinks()) {
-        let name = &switch.name;
-        output::say_line(format_args!(
-            "switch.{name} expects a network card in virtio-mmio slot {slot}"
-        ));
-    }
-    for (vm, slot, device) in disks {
-        let what = match device {
-            image::slots::Device::Disk(number) => match vm.disks.get(*number) {
-                Some(disk) => disk_of(disk, &cache),
-                None => continue,
-            },
-            image::slots::Device::Card(_) => String::from("a network card"),
-            image::slots::Device::Rng => String::from("a source of random numbers"),
-            image::slots::Device::Terminals => String::from("a console device"),
-        };
-        output::say_line(format_args!(
-            "{} expects {what} in virtio-mmio slot {slot}",
-            vm.name
-        ));
-    }
-    Ok(())
+/// Arguments of `partita board`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  partita board systems/two-debian.toml -o boot --disk boot.raw
+  partita board --describe /sys/firmware/fdt
+  partita board --describe board.dtb systems/two-debian.toml --json -")]
+pub(super) struct BoardArguments {
+    #[command(flatten)]
+    system: Option<SystemArguments>,
+    /// The folder to write to, which need not be there yet
+    #[arg(
+        long,
+        short = 'o',
+        value_name = "FOLDER",
+        required_unless_present = "describe"
+    )]
+    output: Option<PathBuf>,
+    /// Writes an image of a whole disk too, with a partition that has them
+    #[arg(long, value_name = "FILE", conflicts_with = "describe")]
+    disk: Option<PathBuf>,
+    /// Says what the hypervisor would do on the board of this flattened device tree, with the system where one is given, and writes no files
+    #[arg(long, value_name = "TREE.dtb", conflicts_with = "output")]
+    describe: Option<PathBuf>,
+    /// Writes the description as JSON to a file, or to standard output with `-`
+    #[arg(long, value_name = "FILE", requires = "describe")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
 }
 
-/// A disk as the board's owner is told of it.
-fn disk_of(disk: &Disk, cache: &Cache) -> String {
-    match &disk.file.value {
-        FileName::Path(path) => format!("a disk with {}", path.display()),
-        FileName::Built(name) => format!("a disk with {}", cache.folder().join(name).display()),
+pub(super) fn execute(arguments: &BoardArguments) -> Result<(), Failure> {
+    output::check([arguments.disk.as_ref(), arguments.json.as_ref()])?;
+    if let Some(tree) = &arguments.describe {
+        let system = arguments.system.as_ref().map(SystemArguments::read);
+        let json = arguments.json.as_deref();
+        return describe::execute(tree, system.transpose()?.as_ref(), json);
+    }
+    match (&arguments.system, &arguments.output) {
+        (Some(system), Some(folder)) => {
+            let disk = arguments.disk.as_deref();
+            write::execute(system, folder, disk, &arguments.hypervisor)
+        }
+        // The parser asks for the folder, and this for the system, which a description can do without.
+        (None, _) | (_, None) => Err(Failure::File {
+            path: arguments
+                .output
+                .clone()
+                .unwrap_or_else(|| Path::new("-o").into()),
+            error: std::io::Error::other(
+                "nothing to write: name the system file, as in partita board SYSTEM.toml -o FOLDER",
+            ),
+        }),
     }
 }

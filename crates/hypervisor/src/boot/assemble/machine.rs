@@ -13,7 +13,6 @@ use abi::system::{
 use scheduler::{VmConfig, VmId};
 
 use super::memory::{ram, table};
-use crate::board::{Board, BoardDevice};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
 use crate::devices::clock::{self, Clock};
@@ -23,16 +22,20 @@ use crate::hart;
 use crate::lock::Mutex;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
+use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::memory::guest::GuestMemory;
 use crate::memory::owned::OwnedRegion;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::system::groups::Groups;
+use crate::system::harts;
 use crate::system::pages::PagesOf;
 use crate::system::poll_schedule;
 use crate::system::slots;
 use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::{Settings, Vm};
+use board::Board;
+use board::BoardDevice;
 
 pub(super) fn virtual_machine(
     (description, vm): (&SystemDescription<'static>, &VmDescription<'static>),
@@ -64,8 +67,7 @@ pub(super) fn virtual_machine(
         .collect::<Result<Vec<_>, _>>()?;
     let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
-    let mode = board
-        .translation
+    let mode = Offer::find(&mut HartRegister)
         .mode_for(at.guest.end().raw())
         .map_err(AssembleError::Confinement)?;
     let unplaced = shared.devices_of((id, vm), frames)?;
@@ -193,12 +195,10 @@ fn allocation(
     match vm.allocation {
         Allocation::Shared { share } => Ok((scheduler::Allocation::Shared { share }, None)),
         Allocation::Dedicated { harts } => {
-            let set = board
-                .harts_of(harts)
-                .map_err(|hart| AssembleError::NoHart {
-                    vm: vm.name,
-                    hart: hart.0,
-                })?;
+            let set = harts::of_board(board, harts).map_err(|hart| AssembleError::NoHart {
+                vm: vm.name,
+                hart: hart.0,
+            })?;
             Ok((
                 scheduler::Allocation::Dedicated { harts: set },
                 Some(set.count()),

@@ -3,7 +3,6 @@
 use abi::keys;
 use abi::system::{Placement, VmDescription};
 
-use crate::board::Board;
 use crate::devices::virtio::backend::mediated::BackendConfig;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -13,6 +12,7 @@ use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::tables::PhysicalTables;
 use crate::vm::hardware::{self, AssignedDevice, UnplacedDevice};
+use board::Board;
 
 /// Span of one [`GStage::cut`].
 const GIBIBYTE: u64 = 1 << 30;
@@ -108,7 +108,7 @@ pub(super) fn table(
         stage.set_page(
             &mut tables,
             page,
-            Some(HostPhysical::new(board.imsic.base)),
+            Some(HostPhysical::new(board.imsic.start())),
             Permissions::DEVICE,
         )?;
         stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;

@@ -4,8 +4,8 @@ use core::mem::offset_of;
 
 use uefi_raw::table::boot::{MemoryDescriptor, MemoryType};
 
-use crate::board::Range;
 use crate::boot::handover::{Full, Handover};
+use board::Range;
 
 /// A page of EFI, in bytes (UEFI, section 7.2).
 pub const PAGE: u64 = 4096;

@@ -16,9 +16,9 @@ use uefi_raw::table::boot::{AllocateType, BootServices, MemoryDescriptor, Memory
 use uefi_raw::table::system::SystemTable;
 use uefi_raw::{Guid, Handle, Status, guid};
 
-use crate::board::Range;
 use crate::boot::handover::{self, Full, Handover};
 use crate::hart;
+use board::Range;
 
 /// The system image's file, as EFI writes paths.
 const SYSTEM: &str = r"\partita\system";

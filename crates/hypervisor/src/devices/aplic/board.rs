@@ -12,10 +12,10 @@ use riscv::aplic::{
 
 use crate::lock::{Mutex, place};
 
-use crate::board::AplicDescription;
 use crate::devices::irq::{SourceMode, SourceNumber, Sources};
 use crate::hart::decode::Width;
 use crate::hart::device;
+use board::Aplic;
 
 /// Base of the sourcecfg registers: that of source *i* is 4 *i* from here.
 const SOURCECFG: u64 = register::SOURCECFG - 4;
@@ -56,7 +56,7 @@ pub struct AplicDriver {
 impl AplicDriver {
     /// Switches the domain on with every source off.
     #[must_use]
-    pub fn new(aplic: &AplicDescription) -> Self {
+    pub fn new(aplic: &Aplic) -> Self {
         let aplic = Self {
             base: aplic.base,
             sources: aplic.sources,

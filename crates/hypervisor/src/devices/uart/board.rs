@@ -1,76 +1,92 @@
-//! The board's UART (16550), which carries all consoles.
+//! The board's console: its UART, or the firmware's console.
 
-use riscv::uart::register::{DATA, FIFO_CONTROL, INTERRUPT_ENABLE, LINE_STATUS};
-use riscv::uart::{
-    ENABLE_RECEIVED, ENABLE_TRANSMITTER_EMPTY, FIFO_BYTES, FIFO_ENABLE, LINE_DATA_READY,
-    LINE_HOLDING_EMPTY,
-};
+use board::Uart;
+use riscv::uart::FIFO_BYTES;
 
+use super::driver::{RegisterPort, UartDriver};
 use crate::hart::decode::Width;
 use crate::hart::{device, firmware};
 
-/// Bytes that an empty transmitter takes.
-pub const FIFO: usize = FIFO_BYTES;
+/// Registers of the board's UART.
+#[derive(Debug)]
+struct DevicePort {
+    base: u64,
+    shift: u32,
+    width: Width,
+}
 
-/// The UART, or the firmware's console while there is none.
+impl DevicePort {
+    const fn address(&self, register: u64) -> u64 {
+        self.base + (register << self.shift)
+    }
+}
+
+impl RegisterPort for DevicePort {
+    fn read(&self, register: u64) -> u32 {
+        // SAFETY: the address is that of a register of the UART in the board's device tree, and the width is the one that the tree names.
+        let value = unsafe { device::load(self.address(register), self.width) };
+        value.unwrap_or(0) as u32
+    }
+
+    fn write(&self, register: u64, value: u32) {
+        // SAFETY: as for `read`.
+        let _ = unsafe { device::store(self.address(register), self.width, value.into()) };
+    }
+}
+
+/// The UART, or the firmware's console where none is known.
 #[derive(Debug, Default)]
 pub struct BoardUart {
-    base: Option<u64>,
+    driver: Option<UartDriver<DevicePort>>,
     transmit_interrupt: bool,
 }
 
 impl BoardUart {
-    /// No UART: bytes go to the firmware.
+    /// No UART: bytes go to the firmware, and come from it.
     #[must_use]
     pub const fn unknown() -> Self {
         Self {
-            base: None,
+            driver: None,
             transmit_interrupt: false,
         }
     }
 
-    /// The UART at `base`, with its FIFO and its receive interrupt on.
+    /// A UART of the board, with its FIFO and its receive interrupt on. Without an interrupt of its own the UART is polled.
     #[must_use]
-    pub fn at(base: u64) -> Self {
-        let uart = Self {
-            base: Some(base),
-            transmit_interrupt: false,
+    pub fn new(uart: &Uart) -> Self {
+        let width = match uart.access_bytes {
+            4 => Width::Word,
+            2 => Width::Half,
+            _ => Width::Byte,
         };
-        uart.write(FIFO_CONTROL, FIFO_ENABLE);
-        uart.write(INTERRUPT_ENABLE, ENABLE_RECEIVED);
-        uart
-    }
-
-    fn read(&self, register: u64) -> u8 {
-        // SAFETY: the address is that of the UART in the board's device tree, whose registers are bytes.
-        let byte = |base| unsafe { device::load(base + register, Width::Byte) };
-        self.base.and_then(byte).unwrap_or(0) as u8
-    }
-
-    fn write(&self, register: u64, value: u8) {
-        if let Some(base) = self.base {
-            // SAFETY: as for `read`.
-            let _ = unsafe { device::store(base + register, Width::Byte, value.into()) };
+        let port = DevicePort {
+            base: uart.base,
+            shift: uart.register_shift,
+            width,
+        };
+        Self {
+            driver: Some(UartDriver::new(uart.kind, port)),
+            transmit_interrupt: false,
         }
     }
 
-    /// Returns true if [`FIFO`] bytes can be sent at once.
+    /// Bytes that can be sent without waiting.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.base.is_none() || self.read(LINE_STATUS) & LINE_HOLDING_EMPTY != 0
+    pub fn room(&self) -> usize {
+        self.driver.as_ref().map_or(FIFO_BYTES, UartDriver::room)
     }
 
     /// Sends a byte for which there is room.
     pub fn send(&self, byte: u8) {
-        match self.base {
-            Some(_) => self.write(DATA, byte),
+        match &self.driver {
+            Some(driver) => driver.send(byte),
             None => firmware::debug_byte(byte),
         }
     }
 
     /// Sends a byte, waiting for room.
     pub fn send_now(&self, byte: u8) {
-        while !self.is_empty() {
+        while self.room() == 0 {
             core::hint::spin_loop();
         }
         self.send(byte);
@@ -80,10 +96,9 @@ impl BoardUart {
     pub fn want_transmit_interrupt(&mut self, on: bool) {
         if self.transmit_interrupt != on {
             self.transmit_interrupt = on;
-            self.write(
-                INTERRUPT_ENABLE,
-                ENABLE_RECEIVED | if on { ENABLE_TRANSMITTER_EMPTY } else { 0 },
-            );
+            if let Some(driver) = &self.driver {
+                driver.enable_interrupts(on);
+            }
         }
     }
 
@@ -96,7 +111,9 @@ impl BoardUart {
     /// The next byte that was received.
     #[must_use]
     pub fn receive(&self) -> Option<u8> {
-        (self.base.is_some() && self.read(LINE_STATUS) & LINE_DATA_READY != 0)
-            .then(|| self.read(DATA))
+        match &self.driver {
+            Some(driver) => driver.receive(),
+            None => firmware::debug_receive(),
+        }
     }
 }

@@ -14,6 +14,7 @@
 )]
 
 pub mod board;
+pub mod driver;
 pub mod line;
 #[cfg(test)]
 mod tests;

@@ -115,7 +115,7 @@ fn machine_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
     }
     // SAFETY: the hart has the register.
     let tag = unsafe { custom::lock_holder(word.address().host().raw()) };
-    let tags = exit.system.board.translation.tags();
+    let tags = exit.system.guest_translation.tags();
     let siblings = exit.system.vcpus_of(exit.vm.id).iter();
     siblings
         .filter(|sibling| sibling.id != exit.vcpu.id)

@@ -49,9 +49,9 @@ use alloc::vec::Vec;
 use riscv::interrupt::SUPERVISOR_EXTERNAL;
 use writer::{TreeWriter, WriterError};
 
-use crate::board::isa;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::sort::sort_by_key;
+use board::isa;
 
 /// Base of a guest's emulated UART, as on QEMU's `virt` board.
 pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);

@@ -151,6 +151,7 @@ pub fn string(base: &str, extensions: &[&str]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::format;
 
     #[test]
     fn what_only_a_hypervisor_has_is_hidden() {

@@ -1,0 +1,50 @@
+//! A board as its device tree describes it: harts, memory, interrupt controllers, the console and the devices.
+//!
+//! [`Tree`] checks a flattened device tree, [`Survey`] collects the facts, and [`Board`] has what the hypervisor needs of them, or says all that is
+//! missing ([`Lack`]). The hypervisor and the command read boards by this crate alone, so `partita board --describe` says what the hypervisor
+//! will do.
+//!
+//! Sources: Devicetree Specification v0.4; the bindings of Linux for `riscv,imsics`, `riscv,aplic`, `riscv,cpus` and UARTs.
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod cells;
+mod console;
+mod devices;
+mod hart;
+mod interrupts;
+pub mod isa;
+mod lack;
+mod memory;
+mod range;
+mod structure;
+mod survey;
+mod tree;
+
+pub use console::{Uart, UartKind};
+pub use devices::{BoardDevice, Hardware, HardwareKind, hardware};
+pub use hart::{BoardHart, Extensions};
+pub use interrupts::{Aplic, FilePlace, Imsic, Interrupts};
+pub use lack::Lack;
+pub use memory::Bank;
+pub use range::Range;
+pub use structure::Fault;
+pub use survey::{Board, Survey};
+pub use tree::{Node, Tree, TreeError};
+
+#[cfg(test)]
+mod tests;
