@@ -119,6 +119,12 @@ impl Instruction {
         }
     }
 
+    /// VSM3ME.
+    #[must_use]
+    pub const fn is_sm3_expansion(self) -> bool {
+        self.opcode() == 0x77 && self.0 >> 26 == 0x20
+    }
+
     /// A unit-stride fault-only-first load.
     #[must_use]
     pub const fn is_fault_only_first(self) -> bool {

@@ -140,7 +140,12 @@ impl Generator {
         let mut words = vec![addi(TEMPORARY, base, offset)];
         let (kind, rs2) = match mop {
             0 => {
-                let lumop = random.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 0x10, 8, 8, 8, 0xb]);
+                let lumop = match random.below(60) {
+                    0 => 0x10,
+                    1..15 => 8,
+                    15..20 => 0xb,
+                    _ => 0,
+                };
                 if lumop == 8 {
                     fields = random.pick(&[1, 2, 4, 8, 8, 3]);
                 }
