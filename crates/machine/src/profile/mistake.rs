@@ -289,7 +289,7 @@ fn number(value: &DeValue<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{MemoryProfile, PrefetcherProfile};
+    use crate::profile::{MemoryProfile, PrefetcherProfile, VectorProfile};
 
     const GOOD: &str = include_str!("../../../../profiles/rocket-h.toml");
 
@@ -414,6 +414,7 @@ mod tests {
             distance: 1,
             outstanding: 1,
         });
+        full.vector = Some(VectorProfile { vlen: 128 });
         let value = toml::Value::try_from(&full).expect("serializes");
         let mut keys = Vec::new();
         collect("", &value, &mut keys);
