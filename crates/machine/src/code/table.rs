@@ -1,6 +1,7 @@
 //! From physical addresses to blocks: an open-addressed hash table.
 
-use super::CodeIndex;
+use crate::instruction::CodeIndex;
+use crate::native::INSTRUCTION_ROOM;
 
 /// Zero, so that the host need not touch a table's pages before they are used. No block is at address 0.
 const EMPTY: u64 = 0;
@@ -9,7 +10,7 @@ const REMOVED: u64 = 1;
 /// can have.
 const INDEX_BITS: u32 = 24;
 
-const _: () = assert!(super::INSTRUCTION_ROOM < 1 << INDEX_BITS);
+const _: () = assert!(INSTRUCTION_ROOM < 1 << INDEX_BITS);
 
 /// A block's physical address and first instruction: all that a search has to look at.
 const fn slot(physical: u64, first: CodeIndex) -> u64 {

@@ -1,7 +1,6 @@
 //! The host's side of a serial line.
 
 use super::{Clock, Cycles};
-use crate::device::Marker;
 
 /// Other end of a UART or a console port.
 ///
@@ -33,24 +32,6 @@ pub struct Silent;
 
 impl Console for Silent {
     fn put(&mut self, _byte: u8) {}
-}
-
-/// A console in a device: not part of a checkpoint, silent until one is attached.
-#[derive(Debug)]
-pub(super) struct HostConsole(pub Box<dyn Console>);
-
-impl Default for HostConsole {
-    fn default() -> Self {
-        Self(Box::new(Silent))
-    }
-}
-
-impl HostConsole {
-    /// Watches for a text from now on.
-    pub fn watch(&mut self, marker: &Marker) {
-        let console = std::mem::take(self).0;
-        self.0 = Box::new(marker.watch(console));
-    }
 }
 
 /// A console that says given bytes at given times, and keeps what it hears.

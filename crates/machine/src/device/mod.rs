@@ -16,6 +16,7 @@ mod devices;
 mod devices_config;
 mod files;
 mod finisher;
+mod host_console;
 mod imsic;
 mod marker;
 mod network;
@@ -46,7 +47,7 @@ pub use crate::base::{
     NoSuchRegister, Random,
 };
 
-use console::HostConsole;
+use host_console::HostConsole;
 
 /// A memory-mapped device.
 pub trait Device: core::fmt::Debug {

@@ -1,6 +1,7 @@
 //! Addition, subtraction, multiplication, division, square root and the fused operations.
 
-use super::format::{Flags, Format, HostOperation, Rounding};
+use super::format::{Flags, Format, Rounding};
+use super::operation::HostOperation;
 use super::round::{
     Class, Unpacked, infinity, invalid, normalise_round_pack_wide, propagate, round_pack,
     shift_right_sticky, shift_right_sticky_wide, unpack, zero,

@@ -1,5 +1,7 @@
 //! Formats, rounding modes and flags.
 
+use super::operation::HostOperation;
+
 /// Accrued exception flags, laid out as the `fflags` CSR.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags(pub u8);
@@ -84,21 +86,6 @@ pub trait Format: Copy + core::fmt::Debug {
     /// The host's own operation where it provably gives the same bits and raises no flag but
     /// inexact; `None` where that is not certain. See [`super::shortcut`].
     fn host(operation: HostOperation, a: Self::Bits, b: Self::Bits) -> Option<Self::Bits>;
-}
-
-/// An operation for which the host's arithmetic may stand in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostOperation {
-    /// a + b
-    Add,
-    /// a − b
-    Subtract,
-    /// a × b
-    Multiply,
-    /// a ÷ b
-    Divide,
-    /// √a; b is ignored
-    SquareRoot,
 }
 
 /// Half precision, binary16: Zfh.

@@ -10,6 +10,7 @@ mod compare;
 mod convert;
 mod format;
 mod integral;
+mod operation;
 mod round;
 mod shortcut;
 #[cfg(test)]
@@ -24,5 +25,6 @@ pub use convert::{
     box_half, box_single, from_signed, from_unsigned, narrow, reformat, to_i32, to_i64, to_signed,
     to_u32, to_u64, to_unsigned, unbox_half, unbox_single, widen,
 };
-pub use format::{F16, F32, F64, Flags, Format, HostOperation, Rounding};
+pub use format::{F16, F32, F64, Flags, Format, Rounding};
 pub use integral::{constant, round_to_integer, to_i32_modular};
+pub use operation::HostOperation;

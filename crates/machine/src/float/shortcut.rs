@@ -15,7 +15,7 @@
 //! unbounded exponent, to less than that number, so no UF. (The smallest normal number itself is
 //! left out because a tiny result may round to it.) NX may or may not arise: it is already set.
 
-use super::format::HostOperation;
+use super::operation::HostOperation;
 
 /// True if the host's arithmetic is IEEE 754's with no excess precision.
 const EXACT_HOST: bool = cfg!(not(target_arch = "x86"));

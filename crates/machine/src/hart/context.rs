@@ -1,16 +1,12 @@
 //! Which address space the hart's accesses are made in, and fences.
 
+use super::tags::{UNKNOWN, VIEWS};
 use super::{Hart, Mode, Privilege};
 use crate::base::Fence;
 use crate::base::Space;
 use crate::csr::field::{envcfg, status};
 use crate::trace::Happening;
 use crate::translation::{ContextKey, Masking, Resume, View};
-
-/// Number of different views: five modes, pointer masking, SUM, and MXR of both levels.
-pub(super) const VIEWS: usize = Mode::COUNT * 16;
-/// A tag that has not been looked up.
-pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// The place of a view in the table of tags.
 const fn index(view: View) -> usize {

@@ -6,6 +6,7 @@ mod deadlines;
 mod describe;
 mod saved;
 mod stops;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod trap;
@@ -95,8 +96,8 @@ pub struct Hart {
     pub trace: WalkTrace,
     /// The code generation that `resume` belongs to.
     pub(crate) code_generation: u64,
-    /// Context tags by view, [`context::UNKNOWN`] where not looked up since the last change.
-    tags: [u64; context::VIEWS],
+    /// Context tags by view, [`tags::UNKNOWN`] where not looked up since the last change.
+    tags: [u64; tags::VIEWS],
     /// How many restrictions on stores this hart has seen.
     pub(crate) restrictions_seen: usize,
     /// How many fences for all harts it has carried out.
@@ -148,7 +149,7 @@ impl Hart {
             shadow: None,
             trace: WalkTrace::default(),
             code_generation: 0,
-            tags: [context::UNKNOWN; context::VIEWS],
+            tags: [tags::UNKNOWN; tags::VIEWS],
             restrictions_seen: 0,
             broadcasts_seen: 0,
             extension: crate::extension::ExtensionState::default(),

@@ -4,7 +4,7 @@ use riscv::aplic::register::{MMSIADDRCFG, MMSIADDRCFGH, SMSIADDRCFG, SMSIADDRCFG
 use riscv::aplic::{MMSIADDRCFGH_FIELDS, MMSIADDRCFGH_L, SMSIADDRCFGH_FIELDS};
 use serde::{Deserialize, Serialize};
 
-use super::DomainLevel;
+use super::level::DomainLevel;
 
 /// The MSI address configuration of the root domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use riscv::aplic::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::DomainLevel;
+use super::level::DomainLevel;
 
 /// The sourcecfg registers, and the target registers.
 const SOURCECFG: core::ops::RangeInclusive<u64> = offset::SOURCECFG..=offset::SOURCECFG_LAST;

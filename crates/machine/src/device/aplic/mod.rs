@@ -5,6 +5,7 @@
 
 mod address;
 mod domain;
+mod level;
 #[cfg(test)]
 mod tests;
 
@@ -15,14 +16,7 @@ use super::{AccessFault, Effects, HartId, Imsic, InterruptFile, Msi};
 use address::AddressConfig;
 use domain::Domain;
 
-/// One of the two interrupt domains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DomainLevel {
-    /// The root domain.
-    Machine,
-    /// The root domain's child.
-    Supervisor,
-}
+pub use level::DomainLevel;
 
 /// The APLIC of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! VS CSRs: privileged specification, "Hypervisor and Virtual Supervisor CSRs"; AIA.
 
-use super::{EPC, SELECT, vector};
+use super::legal::{EPC, SELECT, vector};
 use crate::base::InterruptFile;
 use crate::csr::field::{interrupt, stateen, status};
 use crate::csr::number as csr;

@@ -3,7 +3,7 @@
 
 use riscv::csr::address_translation::{VMID_MAX, VMID_SHIFT};
 
-use super::WORD;
+use super::legal::WORD;
 use crate::csr::Csrs;
 use crate::csr::field::{envcfg, hstatus, hvictl, interrupt, stateen};
 use crate::csr::number as csr;

@@ -1,6 +1,6 @@
 //! CSRs of M-mode: privileged specification, "Machine-Level CSRs", "Physical Memory Protection CSRs"; "Smstateen", "Smmpm"; AIA.
 
-use super::{EPC, SELECT, WORD, vector};
+use super::legal::{EPC, SELECT, WORD, vector};
 use crate::base::InterruptFile;
 use crate::csr::field::{envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;

@@ -2,6 +2,7 @@
 
 mod guest;
 mod hypervisor;
+mod legal;
 mod machine;
 mod supervisor;
 mod user;
@@ -18,20 +19,3 @@ pub(super) const TABLES: [&[Row]; 6] = [
     hypervisor::ROWS,
     machine::ROWS,
 ];
-
-/// CSRs of which the lower half exists: counter enables, xtinst.
-const WORD: u64 = 0xffff_ffff;
-/// Width of *iselect: enough for every register that the AIA defines.
-const SELECT: u64 = 0x1ff;
-
-/// xepc: instructions are aligned to two bytes.
-const EPC: u64 = !1;
-
-/// xtvec: modes other than direct and vectored are not kept.
-const fn vector(old: u64, value: u64) -> u64 {
-    if value & 2 == 0 {
-        value
-    } else {
-        value & !3 | old & 3
-    }
-}

@@ -1,6 +1,6 @@
 //! CSRs of S-mode: privileged specification, "Supervisor CSRs"; "Sstc", "Sscofpmf", "Smstateen"; AIA.
 
-use super::{EPC, SELECT, WORD, vector};
+use super::legal::{EPC, SELECT, WORD, vector};
 use crate::base::InterruptFile;
 use crate::csr::Csrs;
 use crate::csr::field::{envcfg, interrupt, stateen, status};
