@@ -63,3 +63,15 @@ pub struct FloatContext {
     pub(super) registers: [u64; 32],
     pub(super) control: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Guests' vector instructions are illegal: nobody saves the registers, and the firmware may have left the hart's on.
+    #[test]
+    fn vectors_are_off_in_a_new_context() {
+        let context = GuestContext::starting_at(0x8020_0000, 0, 0);
+        assert_eq!(context.sstatus & status::VS, 0);
+    }
+}
