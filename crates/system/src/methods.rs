@@ -39,7 +39,7 @@ mod tests {
 
     fn found(lines: &str) -> Vec<String> {
         let text = format!(
-            "harts = 2\nmemory = \"512 MiB\"\n{lines}\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n"
+            "harts = 2\nmemory = \"512 MiB\"\n{lines}\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"image:debian/kernel\"\n"
         );
         let document = Document::new(Path::new("a.toml"), text, &[]).unwrap();
         let system = System::read(&document).unwrap();
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_vms_methods_are_found_too() {
-        let text = "harts = 2\nmemory = \"512 MiB\"\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n\
+        let text = "harts = 2\nmemory = \"512 MiB\"\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"image:debian/kernel\"\n\
                     translation = \"shadow\"\n";
         let document = Document::new(Path::new("a.toml"), text.to_owned(), &[]).unwrap();
         let system = System::read(&document).unwrap();
