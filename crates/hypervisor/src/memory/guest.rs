@@ -120,7 +120,7 @@ impl fmt::Debug for dyn Pages {
 
 /// Places of the pages of one guest's memory, by the VM's placement.
 ///
-/// A placement whose pages come on the first touch (`memory::touched`) takes them in [`Pages::rest`], under a lock of its own, and maps
+/// A placement whose pages come on the first touch (`memory::touched`) takes them in [`Pages::contiguous_from`], under a lock of its own, and maps
 /// none of them from the start.
 pub trait Pages: Send + Sync {
     /// Host memory at `from` and the bytes that follow in one piece with it. `None` if the byte is not the guest's, or

@@ -71,7 +71,7 @@ impl Issue<'_> {
         }
     }
 
-    /// vd[i] = f(vs2[i]), both of SEW.
+    /// `vd[i] = f(vs2[i])`, both of SEW.
     fn map_one(&mut self, f: impl Fn(u64) -> u64) -> Checked {
         let (vd, vs2, width) = (self.encoding.vd(), self.encoding.vs2(), self.width()?);
         let sources = Sources::of(&[self.group(vs2)?]);

@@ -134,7 +134,7 @@ impl Issue<'_> {
         }
     }
 
-    /// vd[i] = f(vs2[i]).
+    /// `vd[i] = f(vs2[i])`.
     fn transform(&mut self, shape: Shape, f: impl Fn(&mut Flags, u64) -> u64) -> Checked {
         let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
         let (destination, source): (Group, Group) = match shape {

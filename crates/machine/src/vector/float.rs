@@ -141,7 +141,7 @@ impl Issue<'_> {
         Ok((self.rounding.ok_or(Reserved)?, width))
     }
 
-    /// f[rs1] as an element: the canonical NaN if it is not boxed properly.
+    /// `f[rs1]` as an element: the canonical NaN if it is not boxed properly.
     pub(super) const fn float_scalar(&self, width: Width) -> u64 {
         match width {
             Width::HALF => unbox_half(self.float) as u64,
@@ -159,7 +159,7 @@ impl Issue<'_> {
         }
     }
 
-    /// vd[i] = f(vd[i], vs2[i], second[i]), all of SEW.
+    /// `vd[i] = f(vd[i], vs2[i], second[i])`, all of SEW.
     fn float_each(&mut self, mut f: impl FnMut(&mut Flags, u64, u64, u64) -> u64) -> Checked {
         let (_, width) = self.float_mode()?;
         let second = self.float_second(width);
@@ -249,7 +249,7 @@ impl Issue<'_> {
         self.done()
     }
 
-    /// vd[i] = f(vd[i], vs2[i], second[i]) with vd, and with `wide_second` also vs2, of twice SEW.
+    /// `vd[i] = f(vd[i], vs2[i], second[i])` with vd, and with `wide_second` also vs2, of twice SEW.
     fn float_widen(
         &mut self,
         wide_second: bool,

@@ -76,7 +76,7 @@ impl Issue<'_> {
         })
     }
 
-    /// vd[i] = f(vs2[i], second[i], v0.mask[i]) of all elements of the body.
+    /// `vd[i] = f(vs2[i], second[i], v0.mask[i])` of all elements of the body.
     pub(super) fn select_each(&mut self, f: impl Fn(u64, u64, bool) -> u64) -> Checked {
         let second = self.second(Immediate::Signed);
         let (destination, sources) = (self.destination()?, self.sources(second)?);

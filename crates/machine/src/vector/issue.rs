@@ -13,11 +13,11 @@ pub struct Issue<'a> {
     pub unit: &'a mut VectorUnit,
     /// The instruction.
     pub encoding: Encoding,
-    /// x[rs1].
+    /// `x[rs1]`.
     pub integer: u64,
-    /// x[rs2], of VSETVL.
+    /// `x[rs2]`, of VSETVL.
     pub second: u64,
-    /// f[rs1].
+    /// `f[rs1]`.
     pub float: u64,
     /// frm; `None` of a reserved mode.
     pub rounding: Option<Rounding>,
@@ -159,7 +159,7 @@ impl Issue<'_> {
         Ok(Output::Vector)
     }
 
-    /// vd[i] = f(i, vs2[i], second[i]), all of SEW.
+    /// `vd[i] = f(i, vs2[i], second[i])`, all of SEW.
     #[inline]
     pub(super) fn each(
         &mut self,
@@ -182,13 +182,13 @@ impl Issue<'_> {
         self.done()
     }
 
-    /// vd[i] = f(vs2[i], second[i]), all of SEW, of values alone.
+    /// `vd[i] = f(vs2[i], second[i])`, all of SEW, of values alone.
     #[inline]
     pub(super) fn map(&mut self, immediate: Immediate, f: impl Fn(u64, u64) -> u64) -> Checked {
         self.each(immediate, |_, _, a, b| f(a, b))
     }
 
-    /// vd.mask[i] = f(i, vs2[i], second[i]). With `carries` v0 is an operand of an instruction with vm clear, and every
+    /// `vd.mask[i] = f(i, vs2[i], second[i])`. With `carries` v0 is an operand of an instruction with vm clear, and every
     /// element is active.
     #[inline]
     pub(super) fn each_to_mask(

@@ -53,7 +53,7 @@ impl Issue<'_> {
         })
     }
 
-    /// vd[i] = f(vd[i], vs2[i], second[i]).
+    /// `vd[i] = f(vd[i], vs2[i], second[i])`.
     fn accumulate(&mut self, f: impl Fn(u64, u64, u64) -> u64) -> Checked {
         let (width, vd) = (
             self.unit.vtype().width().unwrap_or(Width::BYTE),

@@ -47,7 +47,7 @@ impl Issue<'_> {
         self.done()
     }
 
-    /// vd[i] = f(i) of the active elements.
+    /// `vd[i] = f(i)` of the active elements.
     fn fill(&mut self, f: impl Fn(&Self, usize) -> u64) -> Checked {
         let (vd, width) = (self.encoding.vd(), self.width()?);
         for index in self.body() {

@@ -6,7 +6,7 @@ use super::issue::{Checked, Issue};
 use super::vtype::Width;
 
 impl Issue<'_> {
-    /// vd[0] = f(... f(vs1[0], vs2[i]) ...) of the active elements. vd and vs1 have elements of `accumulator`, vs2 of SEW.
+    /// `vd[0] = f(... f(vs1[0], vs2[i]) ...)` of the active elements. vd and vs1 have elements of `accumulator`, vs2 of SEW.
     pub(super) fn fold(
         &mut self,
         accumulator: Width,

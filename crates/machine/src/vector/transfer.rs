@@ -44,7 +44,7 @@ const fn multiplier_of(unit: &VectorUnit, sew: Width, width: Width) -> i8 {
 }
 
 impl Transfer {
-    /// Decodes an instruction with x[rs1] and x[rs2], for vector registers as they are.
+    /// Decodes an instruction with `x[rs1]` and `x[rs2]`, for vector registers as they are.
     ///
     /// # Errors
     /// [`Reserved`]: it is illegal.

@@ -15,7 +15,7 @@ const fn extend(width: Width, value: u64, signed: bool) -> u64 {
 }
 
 impl Issue<'_> {
-    /// vd[i] = f(vd[i], vs2[i], second[i]) with vd twice as wide as SEW; operands are extended by their signs.
+    /// `vd[i] = f(vd[i], vs2[i], second[i])` with vd twice as wide as SEW; operands are extended by their signs.
     pub(super) fn widen(
         &mut self,
         (signed2, signed1): (bool, bool),
@@ -42,7 +42,7 @@ impl Issue<'_> {
         self.done()
     }
 
-    /// vd[i] = f(vs2[i], second[i]) with vd and vs2 twice as wide as SEW.
+    /// `vd[i] = f(vs2[i], second[i])` with vd and vs2 twice as wide as SEW.
     fn widen_second(&mut self, signed: bool, f: impl Fn(u64, u64) -> u64) -> Checked {
         let second = self.second(Immediate::Unsigned);
         let (width, wide) = (self.width()?, self.wide()?);
@@ -63,7 +63,7 @@ impl Issue<'_> {
         self.done()
     }
 
-    /// vd[i] = f(vs2[i], second[i]) with vs2 twice as wide as SEW.
+    /// `vd[i] = f(vs2[i], second[i])` with vs2 twice as wide as SEW.
     pub(super) fn narrow(&mut self, mut f: impl FnMut(&mut Self, u64, u64) -> u64) -> Checked {
         let second = self.second(Immediate::Unsigned);
         let (width, wide) = (self.width()?, self.wide()?);
