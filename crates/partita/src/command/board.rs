@@ -3,7 +3,7 @@
 mod describe;
 mod write;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::failure::Failure;
 use super::input::{HypervisorArgument, SystemArguments};
@@ -16,8 +16,12 @@ use super::output;
   partita board --describe /sys/firmware/fdt
   partita board --describe board.dtb systems/two-debian.toml --json -")]
 pub(super) struct BoardArguments {
-    #[command(flatten)]
-    system: Option<SystemArguments>,
+    /// The system's TOML file; a description can do without
+    #[arg(value_name = "SYSTEM.toml", required_unless_present = "describe")]
+    file: Option<PathBuf>,
+    /// Changes a key for this time, such as vm.web.share=30; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "file")]
+    changes: Vec<String>,
     /// The folder to write to, which need not be there yet
     #[arg(
         long,
@@ -41,25 +45,43 @@ pub(super) struct BoardArguments {
 
 pub(super) fn execute(arguments: &BoardArguments) -> Result<(), Failure> {
     output::check([arguments.disk.as_ref(), arguments.json.as_ref()])?;
-    if let Some(tree) = &arguments.describe {
-        let system = arguments.system.as_ref().map(SystemArguments::read);
-        let json = arguments.json.as_deref();
-        return describe::execute(tree, system.transpose()?.as_ref(), json);
-    }
-    match (&arguments.system, &arguments.output) {
-        (Some(system), Some(folder)) => {
+    let system = arguments.file.clone().map(|file| SystemArguments {
+        file,
+        changes: arguments.changes.clone(),
+    });
+    match (&arguments.describe, &system, &arguments.output) {
+        (Some(tree), system, _) => {
+            let system = system.as_ref().map(SystemArguments::read).transpose()?;
+            describe::execute(tree, system.as_ref(), arguments.json.as_deref())
+        }
+        (None, Some(system), Some(folder)) => {
             let disk = arguments.disk.as_deref();
             write::execute(system, folder, disk, &arguments.hypervisor)
         }
-        // The parser asks for the folder, and this for the system, which a description can do without.
-        (None, _) | (_, None) => Err(Failure::File {
-            path: arguments
-                .output
-                .clone()
-                .unwrap_or_else(|| Path::new("-o").into()),
-            error: std::io::Error::other(
-                "nothing to write: name the system file, as in partita board SYSTEM.toml -o FOLDER",
-            ),
-        }),
+        // The parser asks for both.
+        (None, None, _) | (None, _, None) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Words {
+        #[command(flatten)]
+        board: BoardArguments,
+    }
+
+    #[test]
+    fn descriptions_need_no_system() {
+        let parse = |words: &[&str]| Words::try_parse_from([&["board"], words].concat());
+        let alone = parse(&["--describe", "tree.dtb"]).unwrap().board;
+        assert_eq!((alone.file, alone.output), (None, None));
+        assert!(parse(&["--describe", "tree.dtb", "system.toml", "--json", "-"]).is_ok());
+        assert!(parse(&["system.toml"]).is_err(), "no folder");
+        assert!(parse(&["-o", "boot"]).is_err(), "no system");
+        assert!(parse(&["system.toml", "-o", "boot", "--set", "harts=2"]).is_ok());
     }
 }
