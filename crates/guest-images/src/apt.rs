@@ -444,19 +444,19 @@ mod tests {
 
     #[test]
     fn missing_network_is_told_from_changing_mirror() {
-        let line = "Temporary failure resolving 'deb.debian.org'";
-        let output = format!("Err:1 https://deb.debian.org/debian trixie InRelease\n  {line}\n");
+        let line = "Temporary failure resolving 'mirror.example'";
+        let output = format!("Err:1 https://mirror.example/debian trixie InRelease\n  {line}\n");
         assert_eq!(unreachable_line(&output), Some(line));
         assert_eq!(unreachable_line("File has unexpected size."), None);
         let missing = || ImagesError::NoNetwork {
-            mirror: String::from("https://deb.debian.org/debian"),
+            mirror: String::from("https://mirror.example/debian"),
             reason: String::from(line),
         };
         assert_eq!(newest_or_last(Err(missing()), || true).unwrap(), List::Last);
         let told = newest_or_last(Err(missing()), || false).unwrap_err();
         let told = told.to_string();
         for words in [
-            "https://deb.debian.org/debian",
+            "https://mirror.example/debian",
             line,
             "PARTITA_DEBIAN_MIRROR",
         ] {

@@ -2,7 +2,7 @@
 
 /// Times at which something of the hart becomes due, and the limit that the execution loop compares.
 ///
-/// What becomes due earlier lowers the limit: each setter does both, so that none can be forgotten. Only [`Deadlines::begin`] raises it.
+/// Each setter of a deadline also lowers the limit, so that no caller can forget to. Only [`Deadlines::begin`] raises it.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
     limit: u64,
