@@ -97,7 +97,13 @@ pub(super) fn privileged<G: Gear>(
     let next = if is_csr {
         hart.execute_csr(encoding, system)
     } else {
-        hart.execute_system(encoding, system)
+        // HLV and HSV give way by the time at which they began. By the time at which they end, the hart that all
+        // others wait for would wait as well.
+        let horizon = hart.horizon;
+        hart.horizon = horizon.saturating_add(cost);
+        let next = hart.execute_system(encoding, system);
+        hart.horizon = horizon;
+        next
     };
     if G::MEASURED && hart.yielded {
         // It is executed in the next turn, and charged then.
