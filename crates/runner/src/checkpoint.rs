@@ -252,7 +252,7 @@ pub fn measure(
         hypervisor: boot.hypervisor,
         cache: boot.cache,
     };
-    let (mut run, first) = ask(machine, &setup, &start.commands, show)?;
+    let (mut run, first) = ask(machine, boot, &setup, &start.commands, show)?;
     let counted = match &start.span {
         Some(span) => Some(count(&mut run, boot, span, &boot.system.vms, show)?),
         None => None,
@@ -316,6 +316,7 @@ pub(crate) fn count(
 /// Goes on with a machine while these commands and then a report are asked of the operator's prompt, until it has answered.
 pub(crate) fn ask(
     machine: Machine,
+    boot: &Boot<'_>,
     setup: &Setup<'_>,
     commands: &[String],
     show: &mut dyn FnMut(&str),
@@ -323,20 +324,24 @@ pub(crate) fn ask(
     let lines = commands.iter().map(String::as_str).chain([REPORT, ""]);
     let lines: String = lines.flat_map(|line| [line, ENTER]).collect();
     let mut run = Run::resume_typing(machine, setup, format!("{PROMPT}{lines}").as_bytes())?;
-    let report = operate(&mut run, commands, show)?;
+    let report = operate(&mut run, boot, commands, show)?;
     Ok((run, report))
 }
 
 /// Waits until the prompt has answered, and gives its report.
 fn operate(
     run: &mut Run,
+    boot: &Boot<'_>,
     commands: &[String],
     show: &mut dyn FnMut(&str),
 ) -> Result<crate::report::Report, CheckpointFailure> {
+    let begun = std::time::Instant::now();
     let mut said = Vec::new();
     for _ in 0..PATIENCE * POLLS_PER_SECOND {
         let limits = Limits {
             cycles: Some(run.machine.now() + poll_interval(&run.machine)),
+            time: boot.limit,
+            stop: Some(boot.stop),
             ..Limits::default()
         };
         let stop = run.follow(&limits, &mut |line| {
@@ -355,6 +360,12 @@ fn operate(
                     said: said.join("; "),
                 }),
             };
+        }
+        if boot.stop.load(Ordering::Relaxed) {
+            return Err(CheckpointFailure::BrokenOff);
+        }
+        if boot.limit.is_some_and(|limit| begun.elapsed() > limit) {
+            return Err(CheckpointFailure::TimeLimit);
         }
         if stop != Stop::Limit {
             break;

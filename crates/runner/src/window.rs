@@ -109,7 +109,7 @@ fn measure_run(
     if let Some(passages) = &passages {
         run.machine.listen(Box::new(passages.clone()));
     }
-    let from = report_of(resume(&copy(&mut run.machine)?)?, setup)?;
+    let from = report_of(resume(&copy(&mut run.machine)?)?, boot, setup)?;
     let to_end = Limits {
         stop: Some(boot.stop),
         ..Limits::of(boot.system, boot.limit, run.machine.clock())
@@ -138,7 +138,7 @@ fn measure_run(
         let machine = resume(copy)?;
         // The copy counts as the run had counted there, until it is asked.
         let counted = machine.report_since(&before);
-        Ok((report_of(machine, setup)?, counted))
+        Ok((report_of(machine, boot, setup)?, counted))
     })?;
     let stop = match stop {
         Stop::Limit if closed.is_some() => run.follow(&to_end, show),
@@ -355,8 +355,12 @@ fn resume(copy: &[u8]) -> Result<Machine, CheckpointFailure> {
 }
 
 /// Asks a copy of the machine for its report.
-fn report_of(copy: Machine, setup: &Setup<'_>) -> Result<Report, CheckpointFailure> {
-    let (_, report) = ask(copy, setup, &[], &mut |_| {})?;
+fn report_of(
+    copy: Machine,
+    boot: &Boot<'_>,
+    setup: &Setup<'_>,
+) -> Result<Report, CheckpointFailure> {
+    let (_, report) = ask(copy, boot, setup, &[], &mut |_| {})?;
     Ok(report)
 }
 
