@@ -68,6 +68,7 @@ fn closed_readers_of_text_are_no_failure() {
 }
 
 #[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn second_documents_for_standard_output_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = short_run(folder.path(), "run", &["--json", "-", "--monitor", "-"]);
@@ -77,6 +78,7 @@ fn second_documents_for_standard_output_are_refused() {
 }
 
 #[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn full_disks_are_noticed_before_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let own_mounts = |script: &str| {
