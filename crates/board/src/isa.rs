@@ -20,6 +20,9 @@ const MEMORY_TYPES: u64 = environment::PBMTE;
 /// `henvcfg`.STCE: `vstimecmp`.
 const TIME_COMPARE: u64 = environment::STCE;
 
+/// The V extension, which stands for all vector extensions where they are hidden.
+pub const VECTORS: &str = "v";
+
 /// Every extension that may be offered, with the bits of `henvcfg` that it needs.
 const OFFERED: &[(&str, u64)] = &[
     ("i", 0),
@@ -71,6 +74,36 @@ const OFFERED: &[(&str, u64)] = &[
     ("zksed", 0),
     ("zksh", 0),
     ("zkt", 0),
+    (VECTORS, 0),
+    ("zve32f", 0),
+    ("zve32x", 0),
+    ("zve64d", 0),
+    ("zve64f", 0),
+    ("zve64x", 0),
+    ("zvfh", 0),
+    ("zvfhmin", 0),
+    ("zvbb", 0),
+    ("zvbc", 0),
+    ("zvkb", 0),
+    ("zvkg", 0),
+    ("zvkn", 0),
+    ("zvknc", 0),
+    ("zvkned", 0),
+    ("zvkng", 0),
+    ("zvknha", 0),
+    ("zvknhb", 0),
+    ("zvks", 0),
+    ("zvksc", 0),
+    ("zvksed", 0),
+    ("zvksg", 0),
+    ("zvksh", 0),
+    ("zvkt", 0),
+    ("zvl32b", 0),
+    ("zvl64b", 0),
+    ("zvl128b", 0),
+    ("zvl256b", 0),
+    ("zvl512b", 0),
+    ("zvl1024b", 0),
     ("ssaia", 0),
     ("ssccptr", 0),
     ("sscofpmf", 0),
@@ -101,6 +134,12 @@ pub fn environment_wanted<'a>(board: impl IntoIterator<Item = &'a str>) -> u64 {
         .into_iter()
         .filter_map(requirement)
         .fold(0, |all, bits| all | bits)
+}
+
+/// Tests for the V extension, its subsets and the extensions that are built on it.
+#[must_use]
+pub fn needs_vectors(name: &str) -> bool {
+    name == VECTORS || name.starts_with("zv")
 }
 
 /// Board's extensions that a guest may use, in the board's order, with `environment`
@@ -158,7 +197,19 @@ mod tests {
         let board = [
             "i", "h", "v", "smaia", "ssaia", "shtvala", "zihpm", "xvendor", "sstc",
         ];
-        assert_eq!(offered(board, u64::MAX), ["i", "ssaia", "sstc"]);
+        assert_eq!(offered(board, u64::MAX), ["i", "v", "ssaia", "sstc"]);
+    }
+
+    #[test]
+    fn vector_extensions_go_together() {
+        let named = ["v", "zvl256b", "zve64d", "zvfh", "zvkt"];
+        assert!(named.into_iter().all(needs_vectors));
+        assert_eq!(offered(named, 0), named);
+        assert!(
+            !["i", "zfh", "zvendor", "svadu"]
+                .into_iter()
+                .any(|name| { needs_vectors(name) && requirement(name).is_some() })
+        );
     }
 
     #[test]

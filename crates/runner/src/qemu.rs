@@ -17,7 +17,7 @@ pub const OLDEST_VERSION: (u32, u32) = (10, 0);
 /// Guest interrupt files a hart that its board has at most, and that a system gets which does not say.
 pub const GUEST_FILES: u32 = 7;
 /// Extensions of the harts besides QEMU's own choice (which has H, Sstc, Svadu, Zawrs, Smaia and Ssaia).
-const CPU: &str = "rv64,svinval=on,svpbmt=on,sscofpmf=on";
+const CPU: &str = "rv64,svinval=on,svpbmt=on,sscofpmf=on,v=on";
 
 /// Why QEMU cannot be used.
 #[derive(Debug, thiserror::Error)]

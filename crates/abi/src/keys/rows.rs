@@ -272,7 +272,7 @@ rows! {
     TERMINALS: Structure = host [Vm] "terminals", Takes::Table(Scope::Terminals), NONE,
         "{ count = 4, transactions = 20, think-time = \"200 ms\" }";
 
-    /// Extensions that the guest's device tree does not name, though the harts have them.
+    /// Extensions that the guest's device tree does not name, though the harts have them. Without `v`, vector instructions are illegal.
     HIDE: Structure = host [Vm] "hide", Takes::Extensions, NONE, "[\"zawrs\"]";
 
     /// Starts the VM with the hypervisor.

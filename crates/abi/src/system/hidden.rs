@@ -1,14 +1,16 @@
 //! Extensions that a guest's device tree does not name.
 
 /// Extensions that may be hidden: a guest can do without each of them. They are hidden from its device tree and not forbidden, so a guest that uses
-/// them all the same is served as if it had been told.
-pub const HIDEABLE: [&str; 26] = [
+/// them all the same is served as if it had been told. Vectors alone are forbidden where they are hidden, and with `v` all that are built on
+/// it: their registers are then not kept.
+pub const HIDEABLE: [&str; 27] = [
     "sscofpmf",
     "sstc",
     "svadu",
     "svinval",
     "svnapot",
     "svpbmt",
+    "v",
     "zabha",
     "zacas",
     "zawrs",

@@ -13,3 +13,4 @@ pub mod state;
 pub mod sync;
 pub mod team;
 pub mod trap;
+pub mod vector;

@@ -15,10 +15,11 @@ use scheduler::{Config, HartId, HartSet, VcpuNumber, VmId};
 use self::machine::{placement, shadow_tables, virtual_machine};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
-use crate::boot::{handover, parameters, speed};
+use crate::boot::{handover, parameters, speed, vectors};
 use crate::console;
 use crate::console::say;
 use crate::hart;
+use crate::hart::context::VectorContext;
 use crate::heap::{self, HEAP};
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::pool::PagePool;
@@ -34,6 +35,7 @@ use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 use crate::vm::accounts::Accounts;
 use crate::vm::vcpu::Vcpu;
+use crate::vm::vector::Vector;
 use board::{Board, Range};
 
 // The limits of the description are those of the scheduler.
@@ -73,7 +75,8 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
 
     // SAFETY: the board's memory is RAM, and the hypervisor's image and all else that is in use is reserved.
     let mut frames = unsafe { Frames::new(regions(&board.memory), reserved(&board)) };
-    grow_heap(&board, description, &mut frames)?;
+    let vlenb = vectors::length(&board);
+    grow_heap(&board, description, vlenb, &mut frames)?;
     // The scheduler numbers VMs in the order in which they are added.
     let owners: Vec<(FrameOwner, &VmDescription<'_>)> = (0..)
         .map_while(VmId::new)
@@ -100,7 +103,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             (description, vm),
             place,
             &archive,
-            &board,
+            (&board, vlenb),
             (&mut frames, &mut shared),
             &scheduler,
             vcpus.len(),
@@ -110,7 +113,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
                 let shadow = shadow_tables(vm, built.id, &mut frames)?;
                 vcpus.push(Vcpu::new(
                     (id, built.id, number),
-                    shadow,
+                    (shadow, built.settings.vectors.map(Vector::of_length)),
                     built.settings.devices.len(),
                 ));
             }
@@ -168,6 +171,7 @@ fn pool(description: &SystemDescription<'_>, frames: Frames) -> Result<PagePool,
 fn grow_heap(
     board: &Board,
     description: &SystemDescription<'_>,
+    vlenb: Option<usize>,
     frames: &mut Frames,
 ) -> Result<(), AssembleError> {
     let harts = board.harts.len().min(MAX_HARTS);
@@ -180,7 +184,8 @@ fn grow_heap(
         vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON))
     };
     let of_shared = SHARING_HEAP * description.vms.iter().map(sharing).sum::<usize>();
-    let wanted = of_harts + of_vms + of_shared;
+    let of_vectors = vcpus * vlenb.map_or(0, VectorContext::bytes);
+    let wanted = of_harts + of_vms + of_shared + of_vectors;
     if wanted <= heap::BYTES / 2 {
         return Ok(());
     }

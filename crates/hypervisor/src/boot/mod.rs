@@ -8,6 +8,7 @@ mod parameters;
 mod roll_call;
 mod shared;
 mod speed;
+mod vectors;
 
 use alloc::vec::Vec;
 
@@ -195,6 +196,13 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         fail(format_args!(
             "hart {} does not have the {name} that its device tree names",
             hart.board.id
+        ));
+    }
+    if let Some((own, promised)) = vectors::differing(system, hart) {
+        fail(format_args!(
+            "hart {} has vector registers of {own} bits and not of {promised}: say hide = [\"{}\"] for each VM",
+            hart.board.id,
+            isa::VECTORS
         ));
     }
     let method = system.translations();

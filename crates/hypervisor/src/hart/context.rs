@@ -1,5 +1,8 @@
 //! Registers of a vCPU while it is off the hart. The assembly of the world switch takes its offsets from here.
 
+use alloc::boxed::Box;
+use alloc::vec;
+
 use riscv::csr::{hstatus, status};
 
 /// The integer registers and the return state of a vCPU.
@@ -64,11 +67,65 @@ pub struct FloatContext {
     pub(super) control: u64,
 }
 
+/// Vector CSRs of a vCPU ("V" extension, section "Vector Extension Programmer's Model").
+#[repr(C)]
+#[derive(Clone, Debug)]
+pub struct VectorControl {
+    pub(super) vstart: u64,
+    pub(super) vcsr: u64,
+    pub(super) vl: u64,
+    pub(super) vtype: u64,
+}
+
+impl VectorControl {
+    /// The state out of reset: vtype is illegal (vill) until the guest sets it.
+    pub const RESET: Self = Self {
+        vstart: 0,
+        vcsr: 0,
+        vl: 0,
+        vtype: 1 << 63,
+    };
+}
+
+/// The vector registers of a vCPU.
+#[derive(Debug)]
+pub struct VectorContext {
+    pub(super) control: VectorControl,
+    /// v0 to v31, one after another.
+    pub(super) registers: Box<[u8]>,
+}
+
+/// Number of vector registers.
+const VECTOR_REGISTERS: usize = 32;
+
+impl VectorContext {
+    /// Registers of `vlenb` bytes each, all zero.
+    #[must_use]
+    pub fn of_length(vlenb: usize) -> Self {
+        Self {
+            control: VectorControl::RESET,
+            registers: vec![0; Self::bytes(vlenb)].into_boxed_slice(),
+        }
+    }
+
+    /// Bytes of all registers of `vlenb` bytes each.
+    #[must_use]
+    pub const fn bytes(vlenb: usize) -> usize {
+        VECTOR_REGISTERS * vlenb
+    }
+
+    /// The state out of reset.
+    pub fn reset(&mut self) {
+        self.control = VectorControl::RESET;
+        self.registers.fill(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Guests' vector instructions are illegal: nobody saves the registers, and the firmware may have left the hart's on.
+    /// The firmware may have left the hart's vectors on, with the registers of another VM in them.
     #[test]
     fn vectors_are_off_in_a_new_context() {
         let context = GuestContext::starting_at(0x8020_0000, 0, 0);

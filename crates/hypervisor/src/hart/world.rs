@@ -4,7 +4,7 @@
 //! hypervisor on its own stack. `sscratch` holds the address of the [`GuestContext`] while a guest runs and 0 otherwise;
 //! the one trap vector tells the two apart by it.
 
-use super::context::{FloatContext, GuestContext};
+use super::context::{FloatContext, GuestContext, VectorContext};
 use super::csr::{self, number, status};
 use super::isa;
 
@@ -26,6 +26,39 @@ impl FloatContext {
             isa::float_restore(self);
         }
     }
+}
+
+impl VectorContext {
+    /// Saves the hart's vector registers, which are as long as these.
+    pub fn save(&mut self) {
+        // SAFETY: VS is set to Dirty first, so the stores are legal. All harts have registers of the length for which the
+        // memory was made: a hart of another length is refused when it starts.
+        unsafe {
+            csr::set::<{ number::SSTATUS }>(status::VS_DIRTY);
+            isa::vector_save(&raw mut self.control, self.registers.as_mut_ptr());
+        }
+    }
+
+    /// Loads these registers into the hart.
+    pub fn restore(&self) {
+        // SAFETY: as for `save`; the hypervisor itself holds nothing in vector registers.
+        unsafe {
+            csr::set::<{ number::SSTATUS }>(status::VS_DIRTY);
+            isa::vector_restore(&raw const self.control, self.registers.as_ptr());
+        }
+    }
+}
+
+/// Bytes of a vector register of this hart, which has the V extension.
+#[must_use]
+pub fn vector_length() -> Option<usize> {
+    // SAFETY: guests get sstatus from their own contexts, and the hypervisor uses no vectors.
+    unsafe { csr::set::<{ number::SSTATUS }>(status::VS_DIRTY) };
+    let length = isa::trial::vector_length().and_then(|bytes| usize::try_from(bytes).ok());
+    // SAFETY: as above.
+    unsafe { csr::clear::<{ number::SSTATUS }>(status::VS) };
+    // The specification's bound of VLEN is 65,536 bits.
+    length.filter(|bytes| bytes.is_power_of_two() && *bytes <= 1 << 13)
 }
 
 /// Runs the guest until it traps to HS-mode. The cause is then in scause, stval, htval and htinst.

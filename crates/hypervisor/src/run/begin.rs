@@ -72,8 +72,13 @@ fn start(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
     if let Some(shadow) = &mut shadow {
         shadow.reset();
     }
+    let mut vector = state.vector.take();
+    if let Some(vector) = &mut vector {
+        vector.reset();
+    }
     *state = VcpuState {
         shadow,
+        vector,
         ..VcpuState::starting_at(address, u64::from(vcpu.index), opaque)
     };
     vcpu.word.lock().take();

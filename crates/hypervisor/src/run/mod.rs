@@ -7,6 +7,7 @@ pub mod in_place;
 pub mod loading;
 pub mod poll;
 pub mod probe;
+pub mod registers;
 pub mod requests;
 pub mod shadow;
 pub mod spin;

@@ -4,6 +4,7 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::vmid_table::VmidTable;
+use crate::run::registers;
 use crate::run::requests::{hide_memory_file, show_interrupts};
 use crate::run::shadow::{self, Arrival, OnHart};
 use crate::run::translations::{self, HartFences};
@@ -62,8 +63,7 @@ pub fn load(
         state.supervisor.load();
         hart.set_last_loaded(vcpu.id);
     }
-    let VcpuState { float, context, .. } = state;
-    float.load(&hart.float, vcpu.id, context);
+    registers::load(hart, vcpu, state);
     state.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
     if file == 0 {
@@ -90,7 +90,7 @@ pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuSta
     if state.shadow.is_some() {
         shadow::leave();
     }
-    state.float.unload(&state.context);
+    registers::unload(state);
     hart.running.clear();
 }
 

@@ -15,7 +15,7 @@ use crate::memory::physical::Physical;
 use crate::system::poll_schedule::PollSchedule;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
-use crate::vm::float::FloatUnit;
+use crate::vm::lazy_registers::{IllegalInstructions, RegisterSet};
 use crate::vm::switch_cost::SwitchCost;
 use board::{Board, BoardHart, FilePlace};
 
@@ -51,7 +51,9 @@ pub struct Hart {
     pub running: Running,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
-    pub float: FloatUnit,
+    pub float: RegisterSet,
+    pub vector: RegisterSet,
+    pub illegal_instructions: IllegalInstructions,
     /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
     /// Set by the hart itself: it must ask the scheduler before it goes on.
@@ -153,7 +155,9 @@ impl Hart {
             accounts: Accounts::new(vms),
             running: Running::default(),
             loaded: AtomicU16::new(0),
-            float: FloatUnit::new(index),
+            float: RegisterSet::new(index),
+            vector: RegisterSet::new(index),
+            illegal_instructions: IllegalInstructions::default(),
             watches: AtomicBool::new(true),
             must_reschedule: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),

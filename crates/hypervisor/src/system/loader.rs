@@ -196,6 +196,7 @@ fn tree(
     let names = board.extensions.names();
     let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
     let names = names.filter(|name| !vm.settings.hidden.contains(name));
+    let names = names.filter(|name| vm.settings.vectors.is_some() || !isa::needs_vectors(name));
     let extensions = isa::offered(names, csr::read::<{ number::HENVCFG }>());
     let registers =
         |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);

@@ -6,6 +6,7 @@ pub mod float;
 pub mod guest_tree;
 pub mod hardware;
 pub mod image;
+pub mod lazy_registers;
 pub mod lifecycle;
 pub mod loading;
 pub mod rate_limit;
@@ -14,6 +15,7 @@ pub mod seed;
 pub mod shadow;
 pub mod switch_cost;
 pub mod vcpu;
+pub mod vector;
 pub mod word;
 
 use alloc::collections::VecDeque;
@@ -67,6 +69,8 @@ pub struct Settings {
     pub dedicated: Option<u32>,
     /// Features that are hidden from its guest.
     pub hidden: Hidden,
+    /// Bytes of a vector register, if its guest has vectors.
+    pub vectors: Option<usize>,
     /// Tables that translate its guest.
     pub translation: VmTranslation,
     /// Exits of its pause loops, as far as it or its system sets them.

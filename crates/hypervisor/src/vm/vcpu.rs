@@ -20,6 +20,7 @@ use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
 use crate::vm::float::Float;
 use crate::vm::shadow::OwnShadow;
+use crate::vm::vector::Vector;
 use crate::vm::word::{GuestWord, WaitConditions, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -146,6 +147,8 @@ pub struct VcpuState {
     /// Loop of its last spin.
     pub known_loop: KnownLoop,
     pub float: Float,
+    /// Its vector registers, if its VM has vectors.
+    pub vector: Option<Vector>,
     pub counters: Counters,
     /// Backoff of watching its fences: beside the beginning of `cached`, since each change of hart needs both, and another
     /// hart's cache has them.
@@ -161,6 +164,7 @@ impl VcpuState {
         Self {
             context: GuestContext::starting_at(entry, a0, a1),
             float: Float::default(),
+            vector: None,
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
             cached: Cached::default(),
@@ -222,11 +226,12 @@ impl Vcpu {
     #[must_use]
     pub fn new(
         (id, vm, index): (VcpuNumber, VmId, u16),
-        shadow: Option<ShadowTables>,
+        (shadow, vector): (Option<ShadowTables>, Option<Vector>),
         sources: usize,
     ) -> Self {
         let state = VcpuState {
             shadow: shadow.and_then(OwnShadow::new),
+            vector,
             ..VcpuState::starting_at(0, 0, 0)
         };
         Self {

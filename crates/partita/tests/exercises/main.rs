@@ -106,6 +106,49 @@ fn state_is_kept(files: u32) {
     together("qemu", "state rounds=100 strict=1", &[&files]);
 }
 
+/// Seven vCPUs, each of which has its own values in all vector registers, on two harts, with each dispatch on another hart than the one before.
+/// Registers begin as zeros; a VM from which vectors are hidden runs beside.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn vcpus_keep_their_vectors() {
+    let vectors = "state rounds=15 vectors-one-in=1";
+    let profile = ["--profile", "k3-class"];
+    let moved = [
+        "vm.one.vcpus=3",
+        "vm.two.vcpus=4",
+        "experiment.migration=\"always\"",
+    ];
+    let told = exercise_with(
+        "machine",
+        "exercises.toml",
+        2,
+        &both(vectors, &moved),
+        &profile,
+    );
+    let all = checks(&told);
+    let hidden = both(vectors, &["vm.one.hide=[\"v\"]"]);
+    let told = exercise_with("machine", "exercises.toml", 2, &hidden, &profile);
+    let [without, with] = checks(&told)[..] else {
+        panic!("{told}");
+    };
+    assert!(
+        without < with && all.len() == 2,
+        "{all:?}, {without}, {with}"
+    );
+}
+
+/// Numbers of checks of the VMs, the least first.
+fn checks(told: &str) -> Vec<u64> {
+    let counts = told
+        .lines()
+        .filter_map(|line| line.split_once("state checks="));
+    let mut counts: Vec<u64> = counts
+        .map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap())
+        .collect();
+    counts.sort_unstable();
+    counts
+}
+
 /// Two VMs count the same at once on two harts, then one does beside a guest that takes all counters and keeps them. On the
 /// machine only: QEMU counts instructions by its clock. 21 is the machine's event for fences (docs/reference/machine.md).
 #[test]

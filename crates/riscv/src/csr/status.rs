@@ -14,6 +14,10 @@ pub const SPP: u64 = 1 << 8;
 pub const VS: u64 = 3 << 9;
 /// Place of the lowest bit of [`VS`].
 pub const VS_SHIFT: u32 = 9;
+/// VS = Clean.
+pub const VS_CLEAN: u64 = 2 << VS_SHIFT;
+/// VS = Dirty.
+pub const VS_DIRTY: u64 = 3 << VS_SHIFT;
 /// Privilege before the trap to machine mode.
 pub const MPP: u64 = 3 << MPP_SHIFT;
 /// Place of the lowest bit of [`MPP`].

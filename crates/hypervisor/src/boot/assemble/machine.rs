@@ -36,12 +36,13 @@ use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::{Settings, Vm};
 use board::Board;
 use board::BoardDevice;
+use board::isa;
 
 pub(super) fn virtual_machine(
     (description, vm): (&SystemDescription<'static>, &VmDescription<'static>),
     place: Option<OwnedRegion>,
     archive: &Archive<'static>,
-    board: &Board,
+    (board, vlenb): (&Board, Option<usize>),
     (frames, shared): (&mut Frames, &mut Shared),
     scheduler: &Groups,
     first_vcpu: usize,
@@ -107,6 +108,7 @@ pub(super) fn virtual_machine(
         on_failure: vm.get(keys::ON_FAILURE),
         dedicated,
         hidden: vm.hidden,
+        vectors: vlenb.filter(|_| !vm.hidden.contains(isa::VECTORS)),
         translation: vm.get(keys::TRANSLATION),
         pause_loops: description.pause_loops(vm),
     };

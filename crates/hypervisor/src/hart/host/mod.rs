@@ -8,7 +8,7 @@ use core::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::thread_local;
 
-use super::context::{FloatContext, GuestContext};
+use super::context::{FloatContext, GuestContext, VectorControl};
 use super::outcome::Outcome;
 
 thread_local! {
@@ -189,7 +189,7 @@ pub mod trial {
             )+
         };
     }
-    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask lock_holder);
+    none!(wait_on_reservation vector_length timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask lock_holder);
 
     /// Stand-in without the feature.
     #[must_use]
@@ -303,3 +303,15 @@ pub unsafe fn float_save(_context: *mut FloatContext) {}
 /// # Safety
 /// None is needed here; a hart's registers need it.
 pub unsafe fn float_restore(_context: *const FloatContext) {}
+
+/// Stand-in that saves nothing.
+///
+/// # Safety
+/// None is needed here; a hart's registers need it.
+pub unsafe fn vector_save(_control: *mut VectorControl, _registers: *mut u8) {}
+
+/// Stand-in that restores nothing.
+///
+/// # Safety
+/// None is needed here; a hart's registers need it.
+pub unsafe fn vector_restore(_control: *const VectorControl, _registers: *const u8) {}

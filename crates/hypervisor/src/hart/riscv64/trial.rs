@@ -36,6 +36,7 @@ trials! {
     try_pause_loop(raw_pause_loop) = "hypervisor_try_pause_loop";
     try_purge_mask(raw_purge_mask) = "hypervisor_try_purge_mask";
     try_lock_holder(raw_lock_holder) = "hypervisor_try_lock_holder";
+    try_vector_length(raw_vector_length) = "hypervisor_try_vector_length";
 }
 
 /// WRS.STO, without a reservation: it ends at once.
@@ -60,6 +61,12 @@ pub fn state_enable() -> Option<u64> {
 #[must_use]
 pub fn counter_overflow() -> Option<u64> {
     try_overflow(0)
+}
+
+/// vlenb, while sstatus.VS is not Off.
+#[must_use]
+pub fn vector_length() -> Option<u64> {
+    try_vector_length(0)
 }
 
 /// hgatp.

@@ -53,6 +53,14 @@ hypervisor_try_state_enable:
     mv a0, t2
     mv a1, t1
     ret
+.global hypervisor_try_vector_length
+hypervisor_try_vector_length:
+    li t1, 0
+    li t2, 0
+    csrr t2, {vlenb}
+    mv a0, t2
+    mv a1, t1
+    ret
 .global hypervisor_try_overflow
 hypervisor_try_overflow:
     li t1, 0
@@ -183,6 +191,7 @@ hypervisor_unprivileged_end:
     stimecmp = const number::STIMECMP,
     hstateen0 = const number::HSTATEEN0,
     scountovf = const number::SCOUNTOVF,
+    vlenb = const number::VLENB,
     hgatp = const number::HGATP,
     stopei = const number::STOPEI,
     seed = const number::SEED,

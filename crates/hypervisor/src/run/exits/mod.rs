@@ -12,7 +12,7 @@ use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
 use crate::run::host_interrupts::handle_host_interrupts;
-use crate::vm::vcpu::VcpuState;
+use crate::run::registers;
 use abi::monitor::ExitCause;
 use riscv::interrupt;
 
@@ -56,24 +56,19 @@ fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     (handled.cause, next)
 }
 
-/// Loads the guest's floating-point registers, or injects an exception that the hart does not delegate.
+/// Loads registers of the guest that it lacked, or injects an exception that the hart does not delegate.
 #[cold]
 #[inline(never)]
 fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let illegal = cause == exception::ILLEGAL_INSTRUCTION;
-    if !(illegal && lacks_float(exit)) {
+    let value = csr::read::<{ number::STVAL }>();
+    if !(illegal && registers::give(exit.hart, exit.vcpu, exit.state, value)) {
         // All other exceptions are delegated if the hart can delegate them, and injected here if it cannot.
-        inject::exception(exit.state, cause, csr::read::<{ number::STVAL }>());
+        inject::exception(exit.state, cause, value);
     }
     let name = match illegal {
         true => ExitCause::IllegalInstruction,
         false => ExitCause::Other,
     };
     (name, Next::Resume)
-}
-
-/// Loads the guest's floating-point registers if the instruction lacked only them, and returns true then.
-fn lacks_float(exit: &mut Exit<'_>) -> bool {
-    let VcpuState { float, context, .. } = &mut *exit.state;
-    float.give(&exit.hart.float, exit.vcpu.id, context)
 }

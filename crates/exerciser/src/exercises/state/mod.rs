@@ -1,8 +1,10 @@
 //! `state`: what a hart holds must still be there after it was away: floating-point registers under each
-//! `sstatus.FS`, supervisor registers, and its interrupt file, pending bits that are not enabled included.
+//! `sstatus.FS`, vector registers under each `sstatus.VS`, supervisor registers, and its interrupt file, pending bits that are not enabled included.
 //!
 //! A vCPU is away when it sleeps, spins longer than a slice, stops, or calls the hypervisor. Several VMs that
 //! run this at once on few harts see each other's registers where a switch forgets one.
+
+mod vectors;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,7 +19,14 @@ use crate::harts::{self, Hart};
 
 pub const EXERCISE: Exercise = Exercise {
     name: "state",
-    parameters: &["harts", "rounds", "seed", "away-us", "strict"],
+    parameters: &[
+        "harts",
+        "rounds",
+        "seed",
+        "away-us",
+        "strict",
+        "vectors-one-in",
+    ],
     run,
 };
 
@@ -55,6 +64,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let strict = arguments.number("strict", 0, 0, 1)? == 1;
     let away = arguments.number("away-us", 2000, 1, 1 << 32)?;
+    let vectors_one_in = arguments.number("vectors-one-in", 2, 0, 1 << 20)?;
     let tally = Tally {
         checks: AtomicU64::new(0),
         lost: AtomicU64::new(0),
@@ -63,8 +73,18 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     };
     harts::run(harts, &|hart| {
         let mut random = Random::stream(seed, hart.index() as u64);
+        let has_vectors = vectors_one_in != 0 && vectors::are_here();
+        if has_vectors {
+            vectors::check_unused(hart, &tally);
+        }
         for _ in 0..rounds {
+            // Drawn only where there are vectors: a seed means the same rounds elsewhere.
+            let held = (has_vectors && random.below(vectors_one_in) == 0)
+                .then(|| vectors::Held::fill(&mut random));
             round(hart, &mut random, away, &tally);
+            if let Some(held) = held {
+                held.check(hart, &tally);
+            }
         }
         state::set_floating_point_status(3);
         crate::interrupts::open();
