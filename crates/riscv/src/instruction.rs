@@ -3,10 +3,18 @@
 
 /// Major opcode LOAD.
 pub const LOAD: u32 = 0x03;
+/// Major opcode LOAD-FP, of vector loads too.
+pub const LOAD_FP: u32 = 0x07;
 /// Major opcode MISC-MEM.
 pub const MISC_MEM: u32 = 0x0f;
 /// Major opcode STORE.
 pub const STORE: u32 = 0x23;
+/// Major opcode STORE-FP, of vector stores too.
+pub const STORE_FP: u32 = 0x27;
+/// Major opcode OP-V (V).
+pub const OP_V: u32 = 0x57;
+/// Major opcode OP-VE (Zvk).
+pub const OP_VE: u32 = 0x77;
 /// Major opcode SYSTEM.
 pub const SYSTEM: u32 = 0x73;
 

@@ -9,6 +9,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
+use riscv::instruction::{LOAD_FP, OP_V, OP_VE, STORE_FP, SYSTEM};
 use scheduler::{HartId, VcpuNumber};
 
 use crate::hart::csr::{self, exception, number, status};
@@ -112,12 +113,6 @@ pub const fn lacks_registers(sstatus: u64, has_vectors: bool) -> bool {
 /// Extension Programmer's Model").
 #[must_use]
 pub const fn is_vector(instruction: u32) -> bool {
-    /// Major opcodes.
-    const LOAD_FP: u32 = 0x07;
-    const STORE_FP: u32 = 0x27;
-    const OP_V: u32 = 0x57;
-    const OP_VE: u32 = 0x77;
-    const SYSTEM: u32 = 0x73;
     let function = instruction >> 12 & 7;
     match instruction & 0x7f {
         OP_V | OP_VE => true,

@@ -32,7 +32,7 @@ pub fn check_unused(hart: &Hart, tally: &Tally) {
     }
 }
 
-/// What the vector unit of a hart holds.
+/// Contents of a hart's vector unit.
 #[derive(Debug)]
 pub struct Held {
     values: [u64; MAX_WORDS],
