@@ -30,13 +30,22 @@ fn checked_with_vmids(bits: u32, exercise_and_parameters: &str, changes: &[&str]
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale() {
-    for files in GUEST_FILES {
-        together(
-            "qemu",
-            "stale",
-            &[&format!("guest-interrupt-files={files}")],
-        );
+    for files in [7, 0] {
+        no_translation_is_stale_with(files);
     }
+}
+
+#[test]
+#[ignore = "soak: minutes of QEMU; make soak runs it"]
+fn soak_no_translation_is_stale() {
+    for files in GUEST_FILES {
+        no_translation_is_stale_with(files);
+    }
+}
+
+fn no_translation_is_stale_with(files: u32) {
+    let files = format!("guest-interrupt-files={files}");
+    together("qemu", "stale", &[&files]);
 }
 
 /// Guests on shadow tables change their tables all the time, one of them in single pages, while their vCPUs move; and a hostile one tries
@@ -97,6 +106,16 @@ fn translations_stay_fresh_with_few_vmids() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_method_keeps_a_stale_translation() {
+    every_method_is_fresh(80);
+}
+
+#[test]
+#[ignore = "soak: every method for minutes; make soak runs it"]
+fn soak_no_method_keeps_a_stale_translation() {
+    every_method_is_fresh(200);
+}
+
+fn every_method_is_fresh(rounds: u32) {
     for method in TlbPurge::ALL {
         let scheduling = match method {
             TlbPurge::Keep => [
@@ -107,7 +126,7 @@ fn no_method_keeps_a_stale_translation() {
         };
         let method = format!("tlb-purge=\"{}\"", method.name());
         let told = checked(
-            "stale rounds=200 remap=private sleep-one-in=20",
+            &format!("stale rounds={rounds} remap=private sleep-one-in=20"),
             &[scheduling[0], scheduling[1], &method],
         );
         assert!(!told.contains("may be stale"), "{method}\n{told}");
