@@ -5,11 +5,10 @@ use crate::assembler::{addi, csr, r};
 use crate::csr as number;
 use crate::program::state::{BASES, REACH, vtype};
 use crate::random::Random;
+use riscv::instruction::{OP_V, OP_VE};
 
 /// A destination for strides and second operands, which is written just before its use.
 const STRIDE: u32 = 30;
-const OP_V: u32 = 0x57;
-const OP_VE: u32 = 0x77;
 /// funct6 of OP-VE.
 const CRYPTO: [u32; 14] = [
     0x20, 0x21, 0x22, 0x28, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f,
