@@ -10,5 +10,6 @@ pub mod csr;
 pub mod encoding;
 pub mod probe;
 pub mod value;
+pub mod vector;
 
-pub use probe::{Mode, Outcome, image, outcomes};
+pub use probe::{Mode, Outcome, image, outcomes, vector_image};

@@ -88,6 +88,11 @@ pub const ZERO: u32 = 6;
 
 const FENCE_I: u32 = 0x100f;
 
+/// FS Dirty.
+const FLOAT_ON: u64 = 3 << 13;
+/// VS Dirty.
+const VECTORS_ON: u64 = 3 << 9;
+
 /// CSRs at the start, with everything open to the modes below.
 pub(super) fn settings(mode: Mode) -> Vec<(u16, u64)> {
     const ALL: u64 = u64::MAX;
@@ -130,8 +135,8 @@ pub(super) fn settings(mode: Mode) -> Vec<(u16, u64)> {
         (number::SISELECT, 0x70),
         (0x250, 0x70),
         // Floating point on.
-        (number::MSTATUS, 3 << 13),
-        (number::VSSTATUS, 3 << 13),
+        (number::MSTATUS, FLOAT_ON),
+        (number::VSSTATUS, FLOAT_ON),
         (number::FCSR, 0),
         (number::SEPC, PLACE + 0x800),
         (number::VSEPC, PLACE + 0x800),
@@ -164,12 +169,21 @@ pub(super) fn constant(code: &mut Code, rd: u32, value: u64) {
     code.emit(crate::assembler::r(0, D, rd, 6, rd, 0x33));
 }
 
-fn begin(code: &mut Code, mode: Mode, count: u64, trap: Label) {
+fn begin(code: &mut Code, mode: Mode, count: u64, trap: Label, vtype: Option<u32>) {
     code.address(A, trap);
     code.emit(csrw(number::MTVEC, A));
     for (csr, value) in settings(mode) {
         constant(code, A, value);
         code.emit(csrw(csr, A));
+    }
+    let extensions = FLOAT_ON | vtype.map_or(0, |_| VECTORS_ON);
+    if let Some(vtype) = vtype {
+        for csr in [number::MSTATUS, number::VSSTATUS] {
+            constant(code, A, extensions);
+            code.emit(csrw(csr, A));
+        }
+        // VSETVLI of as many elements as there are.
+        code.emit(vtype << 20 | 7 << 12 | A << 7 | 0x57);
     }
     // ECALLs around the place.
     constant(code, A, AROUND);
@@ -186,7 +200,7 @@ fn begin(code: &mut Code, mode: Mode, count: u64, trap: Label) {
         (NEXT, SLOTS),
         (OUTCOME, outcomes),
         (END, outcomes),
-        (STATUS, 3 << 13 | mode.entry()),
+        (STATUS, extensions | mode.entry()),
         (REGISTERS, DATA),
     ] {
         constant(code, A, value);
@@ -211,10 +225,20 @@ pub(super) fn finish(code: &mut Code) {
 /// An image that tries instructions in a mode. The outcomes lie behind them.
 #[must_use]
 pub fn image(mode: Mode, words: &[u32]) -> Vec<u8> {
+    image_with(mode, words, None)
+}
+
+/// As [`image`], with vectors on, this vtype and as many elements as it has.
+#[must_use]
+pub fn vector_image(mode: Mode, words: &[u32], vtype: u32) -> Vec<u8> {
+    image_with(mode, words, Some(vtype))
+}
+
+fn image_with(mode: Mode, words: &[u32], vtype: Option<u32>) -> Vec<u8> {
     let count = words.len() as u64;
     let mut code = Code::default();
     let (next, trap, finish, here) = (code.label(), code.label(), code.label(), code.label());
-    begin(&mut code, mode, count, trap);
+    begin(&mut code, mode, count, trap, vtype);
 
     code.place(next);
     code.emit(ld(A, KEPT, NEXT));
