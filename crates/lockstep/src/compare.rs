@@ -174,7 +174,7 @@ fn is_same_value(number: u16, run: Run<'_>, trap: usize, left: u64, right: u64) 
     (left == 0 || right == 0) && matches!(run.recorded(trap, cause), 2 | 22)
 }
 
-/// Every difference, traps first.
+/// Every difference: whether both ended, then traps.
 #[must_use]
 pub fn differences(ours: Run<'_>, theirs: Run<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -187,6 +187,11 @@ pub fn differences(ours: Run<'_>, theirs: Run<'_>) -> Vec<Difference> {
             });
         }
     };
+    check(
+        Place::End,
+        u64::from(ours.is_done()),
+        u64::from(theirs.is_done()),
+    );
     for trap in 0..ours.traps().min(theirs.traps()) {
         for (field, &number) in RECORDED.iter().enumerate() {
             let (left, right) = (ours.record(trap, field), theirs.record(trap, field));
@@ -198,11 +203,6 @@ pub fn differences(ours: Run<'_>, theirs: Run<'_>) -> Vec<Difference> {
         }
     }
     check(Place::Traps, ours.traps() as u64, theirs.traps() as u64);
-    check(
-        Place::End,
-        u64::from(ours.is_done()),
-        u64::from(theirs.is_done()),
-    );
     for register in 1..32 {
         let read = |run: Run<'_>| run.context(context::X_AFTER, register);
         check(Place::Integer(register), read(ours), read(theirs));

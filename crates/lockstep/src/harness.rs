@@ -14,7 +14,9 @@ const MTIMECMP: u32 = 0x200_4000;
 const MTIME: u32 = 0x200_bff8;
 /// How far ahead M-mode's timer is set, in ticks of 100 ns: long after a program has ended, unless
 /// it waits for what never comes.
-const PATIENCE: u32 = 100_000;
+const PATIENCE: u32 = 5_000;
+/// How often that timer may interrupt a program before it is ended: one may fault for ever at its own handlers.
+const MAX_TIMERS: i32 = 8;
 
 // Registers of the harness; the program's are saved by then.
 const SLOT: u32 = 31;
@@ -183,11 +185,32 @@ fn start(code: &mut Code, next: Label, finish: Label, end: u64, vectors: u16) {
 
 /// Records a trap and goes on, or ends the program.
 fn handle(code: &mut Code, trap: Label, next: Label, vectors: u16) {
-    let (end, out, skip, disable) = (code.label(), code.label(), code.label(), code.label());
-    let (supervisor, virtual_supervisor) = (code.label(), code.label());
-    let (leave_handler, full) = (code.label(), code.label());
-
+    let (end, out, full, room) = (code.label(), code.label(), code.label(), code.label());
     code.place(trap);
+    record(code, full);
+    code.jump(room);
+    // No room for another record: the end. The program's temporary register may hold the time.
+    code.place(full);
+    code.emit(sd(0, SLOT, context::X_AFTER + 8 * 31));
+    code.jump(end);
+    code.place(room);
+    dispatch(code, end, out);
+
+    code.place(out);
+    for register in 1..31_u32 {
+        let place = context::X_AFTER + 8 * register.cast_signed();
+        code.emit(ld(register, SLOT, place));
+    }
+    code.emit(ld(SLOT, SLOT, context::X_AFTER + 8 * 31));
+    code.emit(MRET);
+
+    code.place(end);
+    store_state(code, next, vectors);
+}
+
+/// Stores the integer registers and a record of the trap; goes to `full` if there is no room for another one. Leaves the slot's
+/// address in CODE.
+fn record(code: &mut Code, full: Label) {
     code.emit(csr(1, SLOT, number::MSCRATCH, SLOT));
     for register in 1..31_u32 {
         let place = context::X_AFTER + 8 * register.cast_signed();
@@ -196,7 +219,6 @@ fn handle(code: &mut Code, trap: Label, next: Label, vectors: u16) {
     code.emit(csr(1, A, number::MSCRATCH, SLOT));
     code.emit(sd(A, SLOT, context::X_AFTER + 8 * 31));
 
-    // The record.
     code.emit(ld(B, SLOT, context::NEXT));
     for (index, &csr) in (0..).zip(&RECORDED) {
         code.emit(csrr(A, csr));
@@ -214,15 +236,13 @@ fn handle(code: &mut Code, trap: Label, next: Label, vectors: u16) {
         (layout::LOG + layout::LOG_SIZE) as u32 - 8 * RECORDED.len() as u32,
     );
     code.emit(add(A, CODE, A));
-    let room = code.label();
     code.branch(NOT_LESS, B, A, full);
-    code.jump(room);
-    // No room for another record: the end. The program's temporary register may hold the time.
-    code.place(full);
-    code.emit(sd(0, SLOT, context::X_AFTER + 8 * 31));
-    code.jump(end);
-    code.place(room);
+}
 
+/// Finds out whose trap it was, and sets where that mode goes on; an exception behind the program's last place goes to `end`.
+fn dispatch(code: &mut Code, end: Label, out: Label) {
+    let (skip, disable) = (code.label(), code.label());
+    let (supervisor, virtual_supervisor) = (code.label(), code.label());
     // Delegated: an ECALL out of a supervisor's handlers.
     code.emit(csrr(CAUSE, number::MCAUSE));
     code.emit(csrr(AT, number::MEPC));
@@ -247,12 +267,18 @@ fn handle(code: &mut Code, trap: Label, next: Label, vectors: u16) {
     code.emit(i(1, CAUSE, 1, A, 0x13));
     code.branch(NOT_EQUAL, A, B, other);
     set_timer(code);
-    code.jump(out);
+    code.emit(ld(B, SLOT, context::TIMERS));
+    code.emit(addi(B, B, 1));
+    code.emit(sd(B, SLOT, context::TIMERS));
+    code.emit(addi(A, 0, MAX_TIMERS));
+    code.branch(LESS, B, A, out);
+    code.jump(end);
     code.place(other);
     // An interrupt: not again. It comes back to where it was.
     clear_enable(code, number::MIE, 0);
     code.jump(out);
 
+    let leave_handler = code.label();
     for (label, cause, epc, shift) in [
         (supervisor, number::SCAUSE, number::SEPC, 0),
         (virtual_supervisor, number::VSCAUSE, number::VSEPC, 1),
@@ -274,17 +300,10 @@ fn handle(code: &mut Code, trap: Label, next: Label, vectors: u16) {
     code.constant(A, (layout::HANDLERS + layout::HANDLER_RETURN) as u32);
     code.emit(add(A, CODE, A));
     code.emit(csrw(number::MEPC, A));
+}
 
-    code.place(out);
-    for register in 1..31_u32 {
-        let place = context::X_AFTER + 8 * register.cast_signed();
-        code.emit(ld(register, SLOT, place));
-    }
-    code.emit(ld(SLOT, SLOT, context::X_AFTER + 8 * 31));
-    code.emit(MRET);
-
-    // The program's end.
-    code.place(end);
+/// Stores what a program has left, and goes on to the next one.
+fn store_state(code: &mut Code, next: Label, vectors: u16) {
     for (index, &csr) in (0..).zip(&COMPARED) {
         if csr == number::FCSR {
             float_on(code);

@@ -61,6 +61,8 @@ pub mod context {
     pub const F: i32 = 0x100;
     /// CSRs before, in the order of [`crate::csr::SET`].
     pub const CSRS: i32 = 0x200;
+    /// Interrupts of M-mode's timer so far.
+    pub const TIMERS: i32 = 0x3c0;
     /// x1 to x31 after.
     pub const X_AFTER: i32 = 0x400;
     /// f0 to f31 after.

@@ -47,12 +47,17 @@ pub fn image(programs: &[Program], vectors: u16) -> Vec<u8> {
     image
 }
 
-/// Programs `from..to` of a seed.
+/// Programs `from..to` of a seed, of one batch: each has the slot of its place in the batch, whichever is the first.
 #[must_use]
 pub fn make(seed: u64, from: u64, to: u64, pair: Pair) -> Vec<Program> {
-    let program =
-        |(index, number)| Program::new(seed_of(seed, number), index, None, pair.features());
-    (0..).zip(from..to).map(program).collect()
+    let features = pair.features();
+    let program = |number| Program::new(seed_of(seed, number), number % BATCH, None, features);
+    (from..to.min(batch_end(from))).map(program).collect()
+}
+
+/// First program of the batch after a program's.
+const fn batch_end(number: u64) -> u64 {
+    (number / BATCH + 1) * BATCH
 }
 
 /// The slots of programs after a run on both computers.
@@ -99,32 +104,39 @@ pub fn run(seed: u64, from: u64, to: u64, pair: Pair) -> Result<Summary, String>
     let mut summary = Summary::default();
     let mut next = from;
     while next < to {
-        let programs = make(seed, next, to.min(next + BATCH), pair);
+        let programs = make(seed, next, to, pair);
         let both = run_both(&programs, pair)?;
         for (index, (program, number)) in programs.iter().zip(next..).enumerate() {
             summary.programs += 1;
-            let (ours, _) = parts(program, index, &both);
+            next = number + 1;
+            let (ours, theirs) = parts(program, index, &both);
             summary.traps += ours.traps() as u64;
+            let has_ended = ours.is_done() && !theirs.is_done();
             let found = compare(program, index, &both, pair);
             for name in &found.departures {
                 *summary.departures.entry(name).or_default() += 1;
             }
+            // A search takes a run for each item: where much fails, it tells nothing more.
+            let is_searched = !has_ended && summary.failures.len() < SEARCHED;
             if found.unknown.is_empty() {
-                continue;
-            }
-            if causes(seed, number, pair)?.is_empty() {
+            } else if is_searched && !causes(seed, number, pair)?.is_empty() {
+                summary.consequences += 1;
+            } else {
                 summary
                     .failures
                     .push(report(program, number, index, &both, &found.unknown));
-            } else {
-                summary.consequences += 1;
+            }
+            if has_ended {
+                // The other computer did not come to the programs behind this one.
+                break;
             }
         }
-        next += BATCH;
     }
     Ok(summary)
 }
 
+/// Failures after which a program that differs is not searched for the cause.
+const SEARCHED: usize = 20;
 /// How many items before the one that departs are told.
 const BEFORE: usize = 6;
 /// How many differences of a program are told.

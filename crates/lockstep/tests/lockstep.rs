@@ -21,23 +21,23 @@ fn seed(oracle: Oracle) -> Option<u64> {
     Some(seed)
 }
 
-fn beside(oracle: Oracle, vectors: u16) {
+fn beside(oracle: Oracle, vectors: u16, programs: u64) {
     let Some(seed) = seed(oracle) else { return };
     let summary =
-        run(seed, 0, PROGRAMS, Pair { oracle, vectors }).expect("both implementations run");
+        run(seed, 0, programs, Pair { oracle, vectors }).expect("both implementations run");
     println!("{:#?}", summary.departures);
-    assert_eq!(summary.programs, PROGRAMS);
+    assert_eq!(summary.programs, programs);
     // Programs that do nothing would agree as well.
-    assert!(summary.traps > 10 * PROGRAMS, "{} traps", summary.traps);
+    assert!(summary.traps > 10 * programs, "{} traps", summary.traps);
     assert!(
         summary.failures.is_empty(),
-        "PARTITA_SEED={seed}: {} of {PROGRAMS} programs differ beside {}:\n{}",
+        "PARTITA_SEED={seed}: {} of {programs} programs differ beside {}:\n{}",
         summary.failures.len(),
         oracle.name(),
         summary.failures.join("")
     );
     // Differences are consequences of others' departures in few programs.
-    assert!(summary.consequences * 200 < PROGRAMS, "{summary:?}");
+    assert!(summary.consequences * 200 < programs, "{summary:?}");
 }
 
 /// Programs for several harts.
@@ -55,20 +55,25 @@ fn beside_team(oracle: Oracle, programs: u64) {
 
 #[test]
 fn random_programs_do_the_same_on_qemu() {
-    beside(Oracle::Qemu, 0);
+    beside(Oracle::Qemu, 0, PROGRAMS);
 }
 
 #[test]
-#[ignore = "fails: differences that are not named yet stand in docs/reference/conformance.md"]
+fn vector_programs_agree_with_qemu() {
+    beside(Oracle::Qemu, 256, 250);
+}
+
+#[test]
+#[ignore = "takes minutes: 10,000 programs"]
 fn soak_vector_programs_agree_with_qemu() {
-    for vectors in [128, 256, 1024] {
-        beside(Oracle::Qemu, vectors);
+    for vectors in [128, 256, 512, 1024] {
+        beside(Oracle::Qemu, vectors, 2500);
     }
 }
 
 #[test]
 fn random_programs_do_the_same_on_spike() {
-    beside(Oracle::Spike, 0);
+    beside(Oracle::Spike, 0, PROGRAMS);
 }
 
 #[test]

@@ -28,6 +28,21 @@ pub(super) const RESERVATION_WAIT: Departure = Departure {
     },
 };
 
+/// Interrupt of M-mode's timer, which ends what would go on for ever: where it finds a loop depends on what instructions take.
+pub(super) const ENDLESS_LOOP: Departure = Departure {
+    name: "the timer that ends an endless loop finds it at another place",
+    section: "a choice: unprivileged specification, \"Zicntr\": how much time an instruction takes",
+    misleads: true,
+    explains: |seen| {
+        const TIMER: u64 = 1 << 63 | 7;
+        seen.traps().is_some_and(|(left, right)| {
+            (left.to, right.to) == ("M", "M")
+                && (left.cause, right.cause) == (TIMER, TIMER)
+                && left.at != right.at
+        })
+    },
+};
+
 /// Deadline computed from the time: a program that was interrupted between the two writes of a comparison leaves one.
 pub(super) const DEADLINE: Departure = Departure {
     name: "a deadline was computed from the time",

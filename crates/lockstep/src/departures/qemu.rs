@@ -1,6 +1,6 @@
 //! QEMU 10.0.
 
-use super::departure::{DEADLINE, Departure, RESERVATION_WAIT};
+use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT};
 use super::seen::{FLOAT, Instruction, VECTORS, is_timer};
 use crate::assembler::MRET;
 use crate::compare::Place;
@@ -57,12 +57,30 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     Departure {
-        name: "a fault-only-first load makes vl smaller without a fault",
-        section: "a choice: unprivileged specification, \"V\", \"Unit-stride Fault-Only-First Loads\": fewer elements may \
-            be processed",
+        name: "an assertion ends QEMU at a whole-register load or store whose vstart is beyond the last element",
+        section: "unprivileged specification, \"V\", \"Vector Load/Store Whole Register Instructions\": if vstart is at \
+            least evl, no element is moved",
         misleads: true,
-        // Which elements are left out shows in all that follows. Few programs hold such a load.
-        explains: |seen| seen.has(Instruction::is_fault_only_first),
+        explains: |seen| {
+            seen.difference.place == Place::End
+                && seen.difference.theirs == 0
+                && seen.has(Instruction::is_whole_register_transfer)
+        },
+    },
+    Departure {
+        name: "a vector's offsets lead to devices that only the other board has",
+        section: "a choice of the platform: privileged specification, \"Physical Memory Attributes\": vacant regions",
+        misleads: true,
+        explains: |seen| seen.leads_to_device(),
+    },
+    Departure {
+        name: "VZEXT and VSEXT read a source whose EMUL is below an eighth",
+        section: "unprivileged specification, \"V\", \"Vector Integer Extension\": encodings whose source EMUL is below the \
+            least LMUL are reserved",
+        misleads: true,
+        explains: |seen| {
+            seen.only_ours(|cause, instruction| cause == 2 && instruction.is_integer_extension())
+        },
     },
     Departure {
         name: "a vector register may be read with two widths",
@@ -122,7 +140,7 @@ pub(super) const ALL: &[Departure] = &[
         misleads: true,
         explains: |seen| {
             matches!(seen.difference.place, Place::Integer(_))
-                && seen.difference.ours == 0
+                && (seen.difference.ours == 0 || seen.is_constant())
                 && seen.has(Instruction::is_swap_into_zero)
         },
     },
@@ -171,6 +189,7 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     RESERVATION_WAIT,
+    ENDLESS_LOOP,
     DEADLINE,
     Departure {
         name: "SFENCE.W.INVAL and SFENCE.INVAL.IR do nothing in U-mode and VU-mode",

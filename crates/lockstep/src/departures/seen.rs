@@ -125,13 +125,46 @@ impl Instruction {
         self.opcode() == 0x77 && self.0 >> 26 == 0x20
     }
 
-    /// A unit-stride fault-only-first load.
+    /// A load or store of whole vector registers.
     #[must_use]
-    pub const fn is_fault_only_first(self) -> bool {
+    pub const fn is_whole_register_transfer(self) -> bool {
         self.is_vector()
-            && self.opcode() == 0x07
-            && self.0 >> 26 & 3 == 0
-            && self.0 >> 20 & 31 == 0x10
+            && matches!(self.opcode(), 0x07 | 0x27)
+            && self.0 >> 26 & 7 == 0
+            && self.0 >> 20 & 31 == 8
+    }
+
+    /// An indexed vector load or store.
+    #[must_use]
+    pub const fn is_indexed_transfer(self) -> bool {
+        self.is_vector() && matches!(self.opcode(), 0x07 | 0x27) && self.0 >> 26 & 1 != 0
+    }
+
+    /// VZEXT or VSEXT.
+    #[must_use]
+    pub const fn is_integer_extension(self) -> bool {
+        let selector = self.0 >> 15 & 31;
+        self.opcode() == 0x57
+            && self.funct3() == 2
+            && self.0 >> 26 == 0x12
+            && matches!(selector, 2..=7)
+    }
+
+    /// Register and value of ADDI or C.LI that loads a constant.
+    #[must_use]
+    pub const fn constant(self) -> Option<(u32, u64)> {
+        let (rd, is_load) = (
+            self.0 >> 7 & 31,
+            self.funct3() == 0 && self.0 >> 15 & 31 == 0,
+        );
+        if self.opcode() == 0x13 && is_load {
+            return Some((rd, (self.0.cast_signed() >> 20) as i64 as u64));
+        }
+        if self.0 & 0xe003 == 0x4001 {
+            let high = (self.0 << 19).cast_signed() >> 31 << 5;
+            return Some((rd, (high | (self.0 >> 2 & 31).cast_signed()) as i64 as u64));
+        }
+        None
     }
 
     /// A vector instruction of which a register may be read with two widths: as a mask and as data, or by two operands.
@@ -219,6 +252,16 @@ impl Seen<'_> {
         self.bits() & !bits == 0 && self.code().any(reads)
     }
 
+    /// Tests whether an integer register that differs holds here what an instruction of the program loads it with.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        let Place::Integer(register) = self.difference.place else {
+            return false;
+        };
+        let wanted = Some((register as u32, self.difference.ours));
+        self.has(|instruction| instruction.constant() == wanted)
+    }
+
     /// Tests whether the code holds such an instruction.
     #[must_use]
     pub fn has(&self, is: impl Fn(Instruction) -> bool) -> bool {
@@ -283,6 +326,29 @@ impl Seen<'_> {
     pub fn only_theirs(&self, is: impl Fn(u64, Instruction) -> bool) -> bool {
         self.traps()
             .is_some_and(|(left, right)| left.at != right.at && is(right.cause, right.instruction))
+    }
+
+    /// Tests whether this machine found nothing at an address where boards have devices, which an indexed access led to.
+    #[must_use]
+    pub fn leads_to_device(&self) -> bool {
+        let (Some((trap, _)), Place::Trap { trap: index, .. }) =
+            (self.traps(), self.difference.place)
+        else {
+            return false;
+        };
+        let address = self.ours.recorded(
+            index,
+            match trap.to {
+                "M" => csr::MTVAL,
+                "HS" => csr::STVAL,
+                _ => csr::VSTVAL,
+            },
+        );
+        trap.instruction.is_indexed_transfer()
+            && matches!(trap.cause, 5 | 7)
+            && layout::DEVICES
+                .iter()
+                .any(|devices| devices.contains(&address))
     }
 
     /// Tests whether a value was written by a guest-page fault, not left from an earlier trap.
@@ -402,6 +468,10 @@ mod tests {
         assert!(Instruction(0x2ebf_b02f).is_swap_into_zero());
         assert!(!Instruction(0x2ebf_b0af).is_swap_into_zero());
         assert!(!Instruction(0x0ebf_b02f).is_swap_into_zero());
+        // c.li x23, 16; addi x5, x0, -1; addi x5, x1, 1.
+        assert_eq!(Instruction(0x4bc1).constant(), Some((23, 16)));
+        assert_eq!(Instruction(0xfff0_0293).constant(), Some((5, u64::MAX)));
+        assert_eq!(Instruction(0x0010_8293).constant(), None);
         // csrrc x18, sstatus, x31; csrrs x18, sstatus, x31.
         assert!(Instruction(0x100f_b973).clears_bits_of_status());
         assert!(!Instruction(0x100f_a973).clears_bits_of_status());

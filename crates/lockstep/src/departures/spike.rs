@@ -1,6 +1,6 @@
 //! Spike.
 
-use super::departure::{DEADLINE, Departure, RESERVATION_WAIT};
+use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT};
 use super::seen::{CLEAN, FLOAT, Instruction, Seen, is_timer};
 use crate::compare::Place;
 use crate::csr;
@@ -48,6 +48,7 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     RESERVATION_WAIT,
+    ENDLESS_LOOP,
     DEADLINE,
     Departure {
         name: "cache-block management that neither a load nor a store may do fails as the load does",

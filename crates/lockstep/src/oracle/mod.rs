@@ -39,6 +39,8 @@ impl Oracle {
             // QEMU 10.0.2 shifts physical addresses to the right by the bits that it is to ignore.
             masking: matches!(self, Self::Spike),
             vectors: 0,
+            // Spike refuses them: "Vector Register Grouping" leaves the choice.
+            wide_fractions: matches!(self, Self::Qemu),
         }
     }
 

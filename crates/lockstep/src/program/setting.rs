@@ -47,6 +47,8 @@ pub struct Features {
     pub masking: bool,
     /// Bits of a vector register, 0 for programs without vectors.
     pub vectors: u16,
+    /// Fractions of a register with elements wider than LMUL x ELEN, which an implementation may refuse.
+    pub wide_fractions: bool,
 }
 
 impl Features {

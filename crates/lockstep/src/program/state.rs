@@ -66,89 +66,34 @@ impl State {
         let protected = features.protection && random.chance(25);
         let protection = protection(slot, protected, random);
         put_vectors(slot, features, random);
-        let base = slot.base;
         let interrupts = random.chance(35);
-        let pending = |random: &mut Random, mask: u64| {
-            if interrupts { random.bits() & mask } else { 0 }
-        };
-        // Always what ends a WFI at last.
-        let enabled = if interrupts {
-            MTI | random.bits() & (SUPERVISOR_INTERRUPTS | VIRTUAL_INTERRUPTS | 1 << 12)
-        } else if random.chance(50) {
-            MTI | TIMERS
-        } else {
-            MTI
+        let basis = Basis {
+            base: slot.base,
+            mode,
+            tables,
+            features,
+            status,
+            delegated,
+            environment,
+            trapped_wait,
+            protection,
+            interrupts,
+            enabled: enabled(interrupts, random),
         };
         let mut timers_off = false;
         for (index, &number) in SET.iter().enumerate() {
-            let value = match number {
-                csr::FCSR => random.below(0x100),
-                csr::MEDELEG => delegated,
-                csr::MIDELEG => some(random, SUPERVISOR_INTERRUPTS),
-                csr::MIE => enabled,
-                csr::MCOUNTEREN | csr::SCOUNTEREN | csr::HCOUNTEREN => some(random, 7),
-                csr::MENVCFG => environment,
-                csr::HENVCFG => {
-                    let gated = environment & some(random, 7 << 61 | 3 << 6);
-                    timers_off = gated >> 63 == 0;
-                    gated | random.pick(&[0, 1, 3]) << 4 | masking(features, random)
-                }
-                csr::SENVCFG => {
-                    random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]) | masking(features, random)
-                }
-                csr::MSECCFG => masking(features, random),
-                csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => features.state_enable(),
-                csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & features.state_enable(),
-                csr::STVEC => base + layout::HANDLERS + u64::from(random.chance(30)),
-                csr::VSTVEC => {
-                    base + layout::HANDLERS
-                        + layout::VIRTUAL_HANDLERS
-                        + u64::from(random.chance(30))
-                }
-                csr::SSCRATCH | csr::VSSCRATCH | csr::STVAL | csr::VSTVAL | csr::HTVAL => {
-                    random.value()
-                }
-                csr::MTVAL | csr::MTVAL2 => random.value(),
-                csr::SEPC | csr::VSEPC => base + layout::LANDING,
-                csr::SCAUSE | csr::VSCAUSE | csr::MCAUSE => random.below(16),
-                csr::SATP => tables.satp,
-                csr::VSATP => tables.vsatp,
-                csr::HGATP => tables.hgatp,
-                csr::HEDELEG => some(random, HEDELEG),
-                csr::HIDELEG => some(random, VIRTUAL_INTERRUPTS),
-                csr::HTIMEDELTA if random.chance(50) => random.value(),
-                csr::HVIP => pending(random, VIRTUAL_INTERRUPTS),
-                csr::MIP => pending(random, SUPERVISOR_INTERRUPTS),
-                csr::VSSTATUS => supervisor_status(features, random),
-                csr::STIMECMP | csr::VSTIMECMP if interrupts && random.chance(30) => 0,
-                csr::STIMECMP | csr::VSTIMECMP => u64::MAX,
-                csr::MEPC => base + layout::CODE,
-                csr::PMPADDR0 => protection.address,
-                csr::PMPADDR1 => protection.next,
-                csr::PMPADDR7 => u64::MAX >> 10,
-                csr::PMPCFG0 => protection.configuration,
-                csr::HSTATUS => {
-                    let mut bits = random.bits() & (1 << 7 | 1 << 8 | 1 << 9);
-                    if random.chance(30) {
-                        bits |= random.bits() & (1 << 20 | 1 << 22);
-                    }
-                    if trapped_wait && mode.is_virtual() {
-                        bits |= 1 << 21;
-                    }
-                    bits |= masking(features, random) << 16;
-                    bits
-                }
-                csr::MSTATUS => status,
-                _ => 0,
-            };
+            let value = basis.value(number, random);
+            if number == csr::HENVCFG {
+                timers_off = value >> 63 == 0;
+            }
             slot.put_context(context::CSRS, index, value);
         }
-        slot.put_context(context::NEXT, 0, base + layout::LOG);
-        slot.put_context(context::SLOT, 0, base);
+        slot.put_context(context::NEXT, 0, slot.base + layout::LOG);
+        slot.put_context(context::SLOT, 0, slot.base);
         Self {
             wait_traps: trapped_wait,
             protected,
-            protects_tables: protection.tables,
+            protects_tables: basis.protection.tables,
             timers_off,
             delegated,
             environment,
@@ -163,6 +108,108 @@ impl State {
             self.environment,
             if self.protected { ", PMP on data" } else { "" }
         )
+    }
+}
+
+/// Values that several CSRs depend on.
+struct Basis<'a> {
+    base: u64,
+    mode: Mode,
+    tables: &'a Tables,
+    features: Features,
+    status: u64,
+    delegated: u64,
+    environment: u64,
+    trapped_wait: bool,
+    protection: Protection,
+    interrupts: bool,
+    enabled: u64,
+}
+
+impl Basis<'_> {
+    /// Value of a CSR before the program.
+    fn value(&self, number: u16, random: &mut Random) -> u64 {
+        match number {
+            csr::FCSR => random.below(0x100),
+            csr::MEDELEG => self.delegated,
+            csr::MIDELEG => some(random, SUPERVISOR_INTERRUPTS),
+            csr::MIE => self.enabled,
+            csr::MCOUNTEREN | csr::SCOUNTEREN | csr::HCOUNTEREN => some(random, 7),
+            csr::MENVCFG => self.environment,
+            csr::HENVCFG => {
+                let gated = self.environment & some(random, 7 << 61 | 3 << 6);
+                gated | random.pick(&[0, 1, 3]) << 4 | masking(self.features, random)
+            }
+            csr::SENVCFG => {
+                random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]) | masking(self.features, random)
+            }
+            csr::MSECCFG => masking(self.features, random),
+            csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => self.features.state_enable(),
+            csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & self.features.state_enable(),
+            csr::STVEC => self.base + layout::HANDLERS + u64::from(random.chance(30)),
+            csr::VSTVEC => {
+                self.base
+                    + layout::HANDLERS
+                    + layout::VIRTUAL_HANDLERS
+                    + u64::from(random.chance(30))
+            }
+            csr::SSCRATCH | csr::VSSCRATCH | csr::STVAL | csr::VSTVAL | csr::HTVAL => {
+                random.value()
+            }
+            csr::MTVAL | csr::MTVAL2 => random.value(),
+            csr::SEPC | csr::VSEPC => self.base + layout::LANDING,
+            csr::SCAUSE | csr::VSCAUSE | csr::MCAUSE => random.below(16),
+            csr::SATP => self.tables.satp,
+            csr::VSATP => self.tables.vsatp,
+            csr::HGATP => self.tables.hgatp,
+            csr::HEDELEG => some(random, HEDELEG),
+            csr::HIDELEG => some(random, VIRTUAL_INTERRUPTS),
+            csr::HTIMEDELTA if random.chance(50) => random.value(),
+            csr::HVIP => self.pending(random, VIRTUAL_INTERRUPTS),
+            csr::MIP => self.pending(random, SUPERVISOR_INTERRUPTS),
+            csr::VSSTATUS => supervisor_status(self.features, random),
+            csr::STIMECMP | csr::VSTIMECMP if self.interrupts && random.chance(30) => 0,
+            csr::STIMECMP | csr::VSTIMECMP => u64::MAX,
+            csr::MEPC => self.base + layout::CODE,
+            csr::PMPADDR0 => self.protection.address,
+            csr::PMPADDR1 => self.protection.next,
+            csr::PMPADDR7 => u64::MAX >> 10,
+            csr::PMPCFG0 => self.protection.configuration,
+            csr::HSTATUS => self.hypervisor_status(random),
+            csr::MSTATUS => self.status,
+            _ => 0,
+        }
+    }
+
+    /// Pending interrupts of a mask, if the program has any.
+    fn pending(&self, random: &mut Random, mask: u64) -> u64 {
+        if self.interrupts {
+            random.bits() & mask
+        } else {
+            0
+        }
+    }
+
+    fn hypervisor_status(&self, random: &mut Random) -> u64 {
+        let mut bits = random.bits() & (1 << 7 | 1 << 8 | 1 << 9);
+        if random.chance(30) {
+            bits |= random.bits() & (1 << 20 | 1 << 22);
+        }
+        if self.trapped_wait && self.mode.is_virtual() {
+            bits |= 1 << 21;
+        }
+        bits | masking(self.features, random) << 16
+    }
+}
+
+/// Enabled interrupts: always what ends a WFI at last.
+fn enabled(interrupts: bool, random: &mut Random) -> u64 {
+    if interrupts {
+        MTI | random.bits() & (SUPERVISOR_INTERRUPTS | VIRTUAL_INTERRUPTS | 1 << 12)
+    } else if random.chance(50) {
+        MTI | TIMERS
+    } else {
+        MTI
     }
 }
 
@@ -302,19 +349,31 @@ fn put_vectors(slot: &mut Slot, features: Features, random: &mut Random) {
     } else {
         0
     };
-    let words = [vtype(random), random.below(80), random.below(8), start];
+    let words = [
+        vtype(features, random),
+        random.below(80),
+        random.below(8),
+        start,
+    ];
     for (index, value) in words.into_iter().enumerate() {
         slot.put_context(context::VECTOR, index, value);
     }
 }
 
 /// A vtype, mostly legal.
-pub fn vtype(random: &mut Random) -> u64 {
-    if random.chance(3) {
-        return random.value();
+pub fn vtype(features: Features, random: &mut Random) -> u64 {
+    let value = if random.chance(3) {
+        random.value()
+    } else {
+        let multiplier = random.pick(&[0, 0, 1, 2, 3, 5, 6, 7]);
+        multiplier | random.below(4) << 3 | random.below(4) << 6
+    };
+    let (multiplier, width) = (value & 7, value >> 3 & 7);
+    if !features.wide_fractions && multiplier > 4 && width + 5 > multiplier {
+        // Elements of a byte fit every fraction.
+        return value & !0x38;
     }
-    let multiplier = random.pick(&[0, 0, 1, 2, 3, 5, 6, 7]);
-    multiplier | random.below(4) << 3 | random.below(4) << 6
+    value
 }
 
 fn put_registers(slot: &mut Slot, mode: Mode, tables: &Tables, random: &mut Random) {

@@ -36,7 +36,7 @@ pub fn make(
     let count = 24 + random.index(48);
     let mut items = Vec::with_capacity(count);
     let mut size = 0;
-    let mut vectors = (features.vectors != 0).then(vector::Generator::new);
+    let mut vectors = (features.vectors != 0).then(|| vector::Generator::new(features));
     while items.len() < count && size < ROOM {
         if let Some(generator) = &mut vectors
             && random.chance(65)

@@ -3,6 +3,7 @@
 use super::item::{Item, TEMPORARY, destination, source};
 use crate::assembler::{addi, csr, r};
 use crate::csr as number;
+use crate::program::setting::Features;
 use crate::program::state::{BASES, REACH, vtype};
 use crate::random::Random;
 use riscv::instruction::{OP_V, OP_VE};
@@ -44,11 +45,15 @@ const FLOAT: [u32; 49] = [
 pub(super) struct Generator {
     /// log2 of LMUL by the last instruction that set it: how registers are mostly aligned.
     multiplier: u32,
+    features: Features,
 }
 
 impl Generator {
-    pub const fn new() -> Self {
-        Self { multiplier: 0 }
+    pub const fn new(features: Features) -> Self {
+        Self {
+            multiplier: 0,
+            features,
+        }
     }
 
     /// A vector instruction, with what has to stand before it.
@@ -84,7 +89,7 @@ impl Generator {
 
     /// VSETVLI, VSETIVLI or VSETVL.
     fn configure(&mut self, random: &mut Random) -> Item {
-        let vtype = vtype(random);
+        let vtype = vtype(self.features, random);
         self.multiplier = if vtype & 4 == 0 { vtype as u32 & 3 } else { 0 };
         let rd = destination(random);
         let immediate = vtype as u32;
