@@ -66,7 +66,7 @@ impl Known {
 
     /// Why a program is expected to fail, if it is.
     #[must_use]
-    pub fn reason(&self, name: &str) -> Option<&str> {
+    pub fn expected_failure(&self, name: &str) -> Option<&str> {
         let matches = |pattern: &str| match pattern.strip_suffix('*') {
             Some(start) => name.starts_with(start),
             None => name == pattern,

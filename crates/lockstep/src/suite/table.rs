@@ -58,7 +58,7 @@ impl Table {
             let row = table.rows.entry(program.group().to_owned()).or_default();
             row.instructions += outcome.instructions;
             let name = program.name.clone();
-            match (&outcome.verdict, known.reason(&name)) {
+            match (&outcome.verdict, known.expected_failure(&name)) {
                 (Verdict::Passed, None) => row.passed += 1,
                 (Verdict::Passed, Some(reason)) => {
                     row.failed += 1;
@@ -87,7 +87,7 @@ impl Table {
                 "group": program.group(),
                 "outcome": outcome.verdict,
                 "text": outcome.verdict.to_string(),
-                "known": known.reason(&program.name),
+                "known": known.expected_failure(&program.name),
                 "instructions": outcome.instructions,
             })
         };

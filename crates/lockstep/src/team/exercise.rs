@@ -174,19 +174,8 @@ impl Exercise {
                 asleep,
                 cell,
             } => {
-                value(code, A, random.value());
-                code.emit(addi(B, SHARED, cell));
-                repeat(code, times, |code| {
-                    if asleep {
-                        sleep(code, hart);
-                    }
-                    let again = code.label();
-                    code.place(again);
-                    code.emit(load_reserved(C, B));
-                    code.emit(r(0, A, C, 0, C, 0x33));
-                    code.emit(r(0x03 << 2 | 1, C, B, 3, C, 0x2f));
-                    code.branch(1, C, 0, again);
-                });
+                let sleeper = asleep.then_some(hart);
+                reserve_and_add(code, times, sleeper, cell, random);
                 meet(code, harts, random);
                 show(code, cell);
             }
@@ -200,74 +189,111 @@ impl Exercise {
                 rounds,
                 with_handler,
             } => interrupt(code, rounds, with_handler, hart, harts),
-            Self::Code {
-                number,
-                immediate,
-                between,
-                writer,
-                cell,
-            } => {
-                let function = (FUNCTIONS + 16 * number) as u32;
-                let change = |code: &mut Code, immediate: i32| {
-                    code.constant(A, function);
-                    code.constant(B, addi(10, 10, immediate));
-                    code.emit(s(0, B, A, 2, 0x23));
-                };
-                if between.is_none() {
-                    call(code, function);
-                }
-                meet(code, harts, random);
-                tell(code, hart == writer, cell, random, |code| {
-                    if let Some(between) = between {
-                        change(code, between);
-                        code.emit(riscv::instruction::FENCE_I);
-                        call(code, function);
-                    }
-                    change(code, immediate);
-                });
+            Self::Code { .. } => self.change_code(code, hart, harts, random),
+            Self::Table { .. } => self.change_table(code, hart, harts, random),
+        }
+    }
+
+    /// A function that one hart changes and all call.
+    fn change_code(&self, code: &mut Code, hart: u32, harts: u32, random: &mut Random) {
+        let Self::Code {
+            number,
+            immediate,
+            between,
+            writer,
+            cell,
+        } = *self
+        else {
+            return;
+        };
+        let function = (FUNCTIONS + 16 * number) as u32;
+        let change = |code: &mut Code, immediate: i32| {
+            code.constant(A, function);
+            code.constant(B, addi(10, 10, immediate));
+            code.emit(s(0, B, A, 2, 0x23));
+        };
+        if between.is_none() {
+            call(code, function);
+        }
+        meet(code, harts, random);
+        tell(code, hart == writer, cell, random, |code| {
+            if let Some(between) = between {
+                change(code, between);
                 code.emit(riscv::instruction::FENCE_I);
                 call(code, function);
             }
-            Self::Table {
-                guest,
-                page,
-                change,
-                by_address,
-                writer,
-                cell,
-            } => {
-                // Not where harts store.
-                let view = VIEW + page * PAGE + 8 * (4 + random.below(PAGE / 8 - 4));
-                use_view(code, view, hart);
-                meet(code, harts, random);
-                tell(code, hart == writer, cell, random, |code| {
-                    let target = DATA + page * PAGE;
-                    let place = if guest {
-                        guest_leaf(target)
-                    } else {
-                        virtual_leaf(page)
-                    };
-                    let entry = match change {
-                        Change::Page(page) => leaf(page),
-                        Change::Invalid => leaf(page) & !1,
-                        Change::ReadOnly => leaf(page) & !4,
-                    };
-                    code.constant(A, place as u32);
-                    value(code, B, entry);
-                    code.emit(sd(B, A, 0));
-                });
-                let (funct7, operand) = if guest {
-                    (0x31, (DATA + page * PAGE) >> 2)
-                } else {
-                    (0x11, VIEW + page * PAGE)
-                };
-                code.constant(A, operand as u32);
-                let address = if by_address { A } else { 0 };
-                code.emit(r(funct7, 0, address, 0, 0, 0x73));
-                use_view(code, view, hart);
-            }
-        }
+            change(code, immediate);
+        });
+        code.emit(riscv::instruction::FENCE_I);
+        call(code, function);
     }
+
+    /// A leaf of a page table that one hart changes and all use.
+    fn change_table(&self, code: &mut Code, hart: u32, harts: u32, random: &mut Random) {
+        let Self::Table {
+            guest,
+            page,
+            change,
+            by_address,
+            writer,
+            cell,
+        } = *self
+        else {
+            return;
+        };
+        // Not where harts store.
+        let view = VIEW + page * PAGE + 8 * (4 + random.below(PAGE / 8 - 4));
+        use_view(code, view, hart);
+        meet(code, harts, random);
+        tell(code, hart == writer, cell, random, |code| {
+            let target = DATA + page * PAGE;
+            let place = if guest {
+                guest_leaf(target)
+            } else {
+                virtual_leaf(page)
+            };
+            let entry = match change {
+                Change::Page(page) => leaf(page),
+                Change::Invalid => leaf(page) & !1,
+                Change::ReadOnly => leaf(page) & !4,
+            };
+            code.constant(A, place as u32);
+            value(code, B, entry);
+            code.emit(sd(B, A, 0));
+        });
+        let (funct7, operand) = if guest {
+            (0x31, (DATA + page * PAGE) >> 2)
+        } else {
+            (0x11, VIEW + page * PAGE)
+        };
+        code.constant(A, operand as u32);
+        let address = if by_address { A } else { 0 };
+        code.emit(r(funct7, 0, address, 0, 0, 0x73));
+        use_view(code, view, hart);
+    }
+}
+
+/// Adds to a cell by LR and SC, `times` times; with a hart's number it sleeps in between.
+fn reserve_and_add(
+    code: &mut Code,
+    times: u64,
+    sleeper: Option<u32>,
+    cell: i32,
+    random: &mut Random,
+) {
+    value(code, A, random.value());
+    code.emit(addi(B, SHARED, cell));
+    repeat(code, times, |code| {
+        if let Some(hart) = sleeper {
+            sleep(code, hart);
+        }
+        let again = code.label();
+        code.place(again);
+        code.emit(load_reserved(C, B));
+        code.emit(r(0, A, C, 0, C, 0x33));
+        code.emit(r(0x03 << 2 | 1, C, B, 3, C, 0x2f));
+        code.branch(1, C, 0, again);
+    });
 }
 
 /// Does something `times` times; uses D.
