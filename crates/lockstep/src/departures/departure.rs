@@ -1,6 +1,7 @@
 //! Form of a known departure, and those that two implementations share.
 
 use super::seen::Seen;
+use crate::compare::Difference;
 use crate::csr;
 
 /// A known departure.
@@ -50,8 +51,10 @@ pub(super) const DEADLINE: Departure = Departure {
     misleads: false,
     explains: |seen| {
         let is_deadline = |value: u64| value != 0 && value < 1 << 32;
+        // With htimedelta, which is any number.
+        let is_near = |found: &Difference| found.ours.abs_diff(found.theirs) < 1 << 24;
         matches!(seen.number(), Some(csr::STIMECMP | csr::VSTIMECMP))
-            && is_deadline(seen.difference.ours)
-            && is_deadline(seen.difference.theirs)
+            && (is_deadline(seen.difference.ours) && is_deadline(seen.difference.theirs)
+                || seen.number() == Some(csr::VSTIMECMP) && is_near(&seen.difference))
     },
 };

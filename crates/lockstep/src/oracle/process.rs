@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::error::OracleError;
 
 /// Longest run, in seconds.
-const PATIENCE: u64 = 300;
+const PATIENCE: u64 = 120;
 
 /// MiB of RAM for an image of `size` bytes.
 pub(super) const fn memory(size: usize) -> u64 {

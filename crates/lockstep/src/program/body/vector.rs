@@ -14,6 +14,8 @@ const STRIDE: u32 = 30;
 const CRYPTO: [u32; 14] = [
     0x20, 0x21, 0x22, 0x28, 0x28, 0x28, 0x29, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f,
 ];
+/// Elements of a store with strides or offsets: it stays near its base.
+const MAX_FAR: u32 = 16;
 const LOAD: u32 = 0x07;
 const STORE: u32 = 0x27;
 
@@ -164,10 +166,14 @@ impl Generator {
                 )
             }
             2 => {
+                if is_store {
+                    self.limit_elements(&mut words, random);
+                }
                 let stride = random.pick(&[0, 1, 2, 4, 8, -8, 16, 13, 64, 256, -1]);
                 words.push(addi(STRIDE, 0, stride));
                 ("strided", STRIDE)
             }
+            _ if is_store => ("indexed", self.near_offsets(&mut words, width, random)),
             _ => {
                 let indices = self.register(random);
                 // Offsets that stay near: of a vector's own indices.
@@ -179,8 +185,9 @@ impl Generator {
             }
         };
         // A pair of instructions goes into each place.
-        if words.len() == 2 {
-            words.insert(0, addi(0, 0, 0));
+        if words.len() % 2 == 0 {
+            let last = words.len() - 2;
+            words.insert(last, addi(0, 0, 0));
         }
         let vm = u32::from(!masked || matches!(rs2, 8 | 0xb) && mop == 0);
         let mut vd = self.source(vm, random);
@@ -200,6 +207,25 @@ impl Generator {
             "v{name} {kind} width {width} fields {fields} v{vd}, {offset}(x{base}), {rs2} vm {vm}"
         );
         Item::words(text, &words)
+    }
+
+    /// Puts a configuration before the words: a store far away may reach page tables, and a program without its handlers faults
+    /// for ever.
+    fn limit_elements(&mut self, words: &mut Vec<u32>, random: &mut Random) {
+        let vtype = vtype(self.features, random) as u32 & 0xff;
+        self.multiplier = if vtype & 4 == 0 { vtype & 3 } else { 0 };
+        words.splice(0..0, [set_elements(vtype, random), addi(0, 0, 0)]);
+    }
+
+    /// As [`Generator::limit_elements`], with offsets of up to 240 bytes in a group of eight registers, which is given.
+    fn near_offsets(&mut self, words: &mut Vec<u32>, width: u32, random: &mut Random) -> u32 {
+        self.limit_elements(words, random);
+        let indices = 8 * random.field(4);
+        let log2 = if width == 0 { 0 } else { width - 4 };
+        let all = 3 << 30 | (log2 << 3 | 3) << 20 | MAX_FAR << 15 | 7 << 12 | OP_V;
+        let shift = shift_left(indices, random.field(5));
+        words.splice(0..0, [all, vid(indices), shift, addi(0, 0, 0)]);
+        indices
     }
 
     /// An instruction of OP-VE, mostly on words in whole groups.
@@ -299,6 +325,12 @@ impl Generator {
         );
         Item::words(text, &[word | OP_V])
     }
+}
+
+/// VSETIVLI of up to [`MAX_FAR`] elements.
+fn set_elements(vtype: u32, random: &mut Random) -> u32 {
+    let count = random.field(MAX_FAR + 1);
+    3 << 30 | vtype << 20 | count << 15 | 7 << 12 | OP_V
 }
 
 /// VID.V.
