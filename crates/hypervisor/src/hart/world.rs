@@ -9,12 +9,15 @@ use super::csr::{self, number, status};
 use super::isa;
 
 impl FloatContext {
-    /// Saves the hart's floating-point registers.
-    pub fn save(&mut self) {
+    /// Saves the hart's fcsr, and its floating-point registers if they have changed.
+    pub fn save(&mut self, registers_changed: bool) {
         // SAFETY: FS is set to Dirty first, so the stores are legal; the pointer is to 33 words of our own.
         unsafe {
             csr::set::<{ number::SSTATUS }>(status::FS_DIRTY);
-            isa::float_save(self);
+            match registers_changed {
+                true => isa::float_save(self),
+                false => self.control = csr::read::<{ number::FCSR }>(),
+            }
         }
     }
 
@@ -29,13 +32,16 @@ impl FloatContext {
 }
 
 impl VectorContext {
-    /// Saves the hart's vector registers, which are as long as these.
-    pub fn save(&mut self) {
+    /// Saves the hart's vector CSRs, and its vector registers, which are as long as these, if they have changed.
+    pub fn save(&mut self, registers_changed: bool) {
         // SAFETY: VS is set to Dirty first, so the stores are legal. All harts have registers of the length for which the
         // memory was made: a hart of another length is refused when it starts.
         unsafe {
             csr::set::<{ number::SSTATUS }>(status::VS_DIRTY);
-            isa::vector_save(&raw mut self.control, self.registers.as_mut_ptr());
+            isa::vector_save_control(&raw mut self.control);
+            if registers_changed {
+                isa::vector_save(self.registers.as_mut_ptr());
+            }
         }
     }
 

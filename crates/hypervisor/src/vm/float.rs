@@ -52,9 +52,8 @@ impl Float {
             return;
         }
         let changed = state == status::FS_DIRTY;
-        if changed {
-            self.context.save();
-        }
+        // QEMU 10 makes FS of vsstatus alone Dirty where a guest writes fcsr and nothing else.
+        self.context.save(changed);
         self.habit.end(changed);
     }
 

@@ -68,9 +68,8 @@ impl Vector {
             return;
         }
         let changed = state == status::VS_DIRTY;
-        if changed {
-            self.context.save();
-        }
+        // QEMU 10 makes VS of vsstatus alone Dirty where a guest writes a vector CSR and nothing else.
+        self.context.save(changed);
         self.habit.end(changed);
     }
 

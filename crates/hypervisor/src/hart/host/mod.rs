@@ -308,7 +308,13 @@ pub unsafe fn float_restore(_context: *const FloatContext) {}
 ///
 /// # Safety
 /// None is needed here; a hart's registers need it.
-pub unsafe fn vector_save(_control: *mut VectorControl, _registers: *mut u8) {}
+pub unsafe fn vector_save(_registers: *mut u8) {}
+
+/// Stand-in that saves nothing.
+///
+/// # Safety
+/// None is needed here; a hart's CSRs need it.
+pub unsafe fn vector_save_control(_control: *mut VectorControl) {}
 
 /// Stand-in that restores nothing.
 ///

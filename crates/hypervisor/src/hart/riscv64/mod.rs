@@ -11,7 +11,7 @@ mod vector;
 mod world;
 
 pub use unprivileged::fetch_halfword;
-pub use vector::{vector_restore, vector_save};
+pub use vector::{vector_restore, vector_save, vector_save_control};
 pub use world::{enter_guest, float_restore, float_save, trap_vector};
 
 /// Stops the hart until an interrupt that `sie` enables is pending; none is taken, since sstatus.SIE stays 0.
