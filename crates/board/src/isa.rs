@@ -162,8 +162,8 @@ pub fn from_string(isa: &str) -> Vec<&str> {
     if let Some(singles) = parts.next() {
         // A multi-letter name may follow the single letters without an underscore.
         let end = singles.find(['z', 's', 'x']).unwrap_or(singles.len());
-        let (letters, tail) = singles.split_at(end);
-        names.extend(letters.split("").filter(|letter| !letter.is_empty()));
+        let (letters, tail) = singles.split_at_checked(end).unwrap_or((singles, ""));
+        names.extend(letters.split_inclusive(|_: char| true));
         names.extend(Some(tail).filter(|tail| !tail.is_empty()));
     }
     names.extend(parts.filter(|part| !part.is_empty()));

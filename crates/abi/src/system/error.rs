@@ -14,7 +14,9 @@ pub struct ValueText(ArrayString<MAX_SHOWN>);
 
 impl ValueText {
     /// Prints the value, cut to the room that there is.
-    pub fn new(value: impl fmt::Display) -> Self {
+    #[cold]
+    #[inline(never)]
+    pub fn new(value: &dyn fmt::Display) -> Self {
         let mut text = Bounded(ArrayString::new());
         // A value that is too long is shown by its beginning.
         let _ = write!(text, "{value}");
@@ -203,6 +205,8 @@ impl core::error::Error for SystemError {}
 pub(super) type Parsed<T> = Result<T, SystemError>;
 
 /// A mistake that is about neither a property nor a value.
+#[cold]
+#[inline(never)]
 pub(super) fn plain(subject: Subject, problem: Problem) -> SystemError {
     SystemError {
         subject,
@@ -213,23 +217,33 @@ pub(super) fn plain(subject: Subject, problem: Problem) -> SystemError {
 }
 
 /// A mistake in a named property or node.
+#[cold]
+#[inline(never)]
 pub(super) fn about(subject: Subject, property: &str, problem: Problem) -> SystemError {
     SystemError {
-        property: Some(ValueText::new(property)),
+        property: Some(ValueText::new(&property)),
         ..plain(subject, problem)
     }
 }
 
 /// A mistake in a property's value.
+#[inline]
 pub(super) fn refused(
     subject: Subject,
     property: &str,
-    value: impl core::fmt::Display,
+    value: impl fmt::Display,
     problem: Problem,
 ) -> SystemError {
+    with_value(about(subject, property, problem), &value)
+}
+
+/// Adds the value, in code that all types share.
+#[cold]
+#[inline(never)]
+fn with_value(error: SystemError, value: &dyn fmt::Display) -> SystemError {
     SystemError {
         value: Some(ValueText::new(value)),
-        ..about(subject, property, problem)
+        ..error
     }
 }
 

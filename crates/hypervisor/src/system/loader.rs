@@ -20,7 +20,7 @@ use crate::system::interrupt_port::InterruptPort;
 use crate::system::pages;
 use crate::system::slots;
 use crate::vm::Vm;
-use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice};
+use crate::vm::guest_tree::{self, GuestDescription, GuestTree, GuestTreeError, VirtioDevice};
 use crate::vm::hardware;
 use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
@@ -80,19 +80,21 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
             let layout = place(vm, guest_tree_estimate())?;
             let has_seed = loading.seeds.is_some();
             let draft = heap::permit(|| tree(system, vm, layout.initrd, has_seed))?;
-            loading.stage = Stage::Tree(draft.len() as u64);
+            loading.stage = Stage::Tree(draft.bytes.len() as u64);
         }
         Stage::Tree(size) => {
             let layout = place(vm, *size)?;
             let has_seed = loading.seeds.is_some();
-            let bytes = heap::permit(|| {
-                tree(system, vm, layout.initrd, has_seed).map(Vec::into_boxed_slice)
+            let tree = heap::permit(|| {
+                let GuestTree { bytes, seed_at } = tree(system, vm, layout.initrd, has_seed)?;
+                let bytes = bytes.into_boxed_slice();
+                Ok(Tree {
+                    bytes,
+                    seed_at,
+                    layout,
+                })
             })?;
-            loading.tree = Some(Tree {
-                seed_at: guest_tree::seed_at(&bytes),
-                bytes,
-                layout,
-            });
+            loading.tree = Some(tree);
             loading.stage = Stage::Seed;
         }
         Stage::Seed => {
@@ -187,7 +189,7 @@ fn tree(
     vm: &Vm,
     initrd: Option<GuestRegion>,
     has_seed: bool,
-) -> Result<Vec<u8>, LoadError> {
+) -> Result<GuestTree, LoadError> {
     let board = &harts::current().board;
     // A vCPU on shadow tables takes no interrupts of counters (`run::shadow`).
     let tells_overflows = system.counters.counters() != 0

@@ -187,11 +187,20 @@ pub fn imsic_file(vcpu: u32) -> GuestPhysical {
     )
 }
 
+/// A guest's flattened device tree.
+#[derive(Debug)]
+pub struct GuestTree {
+    /// The tree.
+    pub bytes: Vec<u8>,
+    /// Offset of the seed in the tree, if it has one.
+    pub seed_at: Option<usize>,
+}
+
 /// Makes a guest's flattened device tree.
 ///
 /// # Errors
 /// [`GuestTreeError`], if the description contradicts itself.
-pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
+pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> {
     let files = check(guest)?;
     let handles = Handles { vcpus: guest.vcpus };
     let mut fdt = TreeWriter::default();
@@ -200,7 +209,7 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     fdt.property_u32("#size-cells", 2);
     fdt.property_string("compatible", "riscv-virtio");
     fdt.property_string("model", &format!("partita,{}", guest.name));
-    write_chosen(&mut fdt, guest);
+    let seed_at = write_chosen(&mut fdt, guest);
     fdt.begin_node("aliases");
     fdt.property_string("serial0", &uart_path());
     fdt.end_node();
@@ -229,15 +238,10 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     write_imsic(&mut fdt, files, handles);
     fdt.end_node();
     fdt.end_node();
-    Ok(fdt.finish()?)
-}
-
-/// Offset of the seed in a tree that [`build`] made with one.
-#[must_use]
-pub fn seed_at(tree: &[u8]) -> Option<usize> {
-    let parsed = fdt::Fdt::new(tree).ok()?;
-    let seed = parsed.find_node("/chosen")?.property("rng-seed")?.value;
-    seed.as_ptr().addr().checked_sub(tree.as_ptr().addr())
+    Ok(GuestTree {
+        bytes: fdt.finish()?,
+        seed_at,
+    })
 }
 
 /// Checks that the parts fit together; returns the range of the interrupt files.
@@ -324,7 +328,8 @@ fn write_reg(fdt: &mut TreeWriter, region: GuestRegion) {
     fdt.property_array_u64("reg", &[region.base().raw(), region.size()]);
 }
 
-fn write_chosen(fdt: &mut TreeWriter, guest: &GuestDescription<'_>) {
+/// Writes the node that speaks to the kernel; returns the seed's offset in the tree.
+fn write_chosen(fdt: &mut TreeWriter, guest: &GuestDescription<'_>) -> Option<usize> {
     fdt.begin_node("chosen");
     fdt.property_string("stdout-path", &uart_path());
     fdt.property_string("bootargs", guest.bootargs);
@@ -332,10 +337,9 @@ fn write_chosen(fdt: &mut TreeWriter, guest: &GuestDescription<'_>) {
         fdt.property_u64("linux,initrd-start", initrd.base().raw());
         fdt.property_u64("linux,initrd-end", initrd.end().raw());
     }
-    if let Some(seed) = guest.rng_seed {
-        fdt.property("rng-seed", seed);
-    }
+    let seed_at = guest.rng_seed.map(|seed| fdt.property("rng-seed", seed));
     fdt.end_node();
+    seed_at
 }
 
 fn write_cpus(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {

@@ -45,6 +45,10 @@ fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
     }
 }
 
+fn bytes(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
+    build(guest).map(|tree| tree.bytes)
+}
+
 fn cells(node: &FdtNode<'_, '_>, name: &str) -> Vec<u32> {
     let property = node
         .property(name)
@@ -59,7 +63,7 @@ fn cells(node: &FdtNode<'_, '_>, name: &str) -> Vec<u32> {
 #[test]
 fn reader_finds_the_described_computer() {
     let devices = [slot(0), slot(7)];
-    let blob = build(&guest(&devices)).expect("a sound description");
+    let blob = bytes(&guest(&devices)).expect("a sound description");
     let tree = Fdt::new(&blob).expect("a tree");
     let memory = tree.memory();
     let range = memory.regions().next().unwrap();
@@ -82,7 +86,7 @@ fn reader_finds_the_described_computer() {
 #[test]
 fn interrupts_lead_from_device_to_every_vcpu() {
     let devices = [slot(2)];
-    let blob = build(&guest(&devices)).expect("a sound description");
+    let blob = bytes(&guest(&devices)).expect("a sound description");
     let tree = Fdt::new(&blob).expect("a tree");
     let device = tree
         .find_node("/soc/virtio_mmio@10003000")
@@ -114,29 +118,29 @@ fn contradictions_are_named() {
     let sound = guest(&[]);
     let mut bad = sound;
     bad.vcpus = 0;
-    assert_eq!(build(&bad), Err(GuestTreeError::NoVcpus));
+    assert_eq!(bytes(&bad), Err(GuestTreeError::NoVcpus));
     bad.vcpus = u32::MAX;
-    assert_eq!(build(&bad), Err(GuestTreeError::TooManyVcpus(u32::MAX)));
+    assert_eq!(bytes(&bad), Err(GuestTreeError::TooManyVcpus(u32::MAX)));
     bad = sound;
     bad.memory = region(0x8000_0000, 0);
-    assert_eq!(build(&bad), Err(GuestTreeError::NoMemory));
+    assert_eq!(bytes(&bad), Err(GuestTreeError::NoMemory));
     bad = sound;
     bad.initrd = Some(region(0x1_7fff_ffff, 2));
     assert!(matches!(
-        build(&bad),
+        bytes(&bad),
         Err(GuestTreeError::InitrdOutsideMemory { .. })
     ));
     bad = sound;
     bad.bootargs = "quiet\0loud";
-    assert_eq!(build(&bad), Err(GuestTreeError::Writer(WriterError::Nul)));
+    assert_eq!(bytes(&bad), Err(GuestTreeError::Writer(WriterError::Nul)));
     bad = sound;
     bad.memory = region(0x1000_0000, 1 << 30);
     bad.initrd = None;
-    assert!(matches!(build(&bad), Err(GuestTreeError::Overlap(..))));
+    assert!(matches!(bytes(&bad), Err(GuestTreeError::Overlap(..))));
     bad = sound;
     bad.aplic_sources = 9;
     assert_eq!(
-        build(&bad),
+        bytes(&bad),
         Err(GuestTreeError::BadSource {
             source_number: 10,
             limit: 9
@@ -147,12 +151,12 @@ fn contradictions_are_named() {
         ..slot(1)
     }];
     assert_eq!(
-        build(&guest(&on_the_uart)),
+        bytes(&guest(&on_the_uart)),
         Err(GuestTreeError::SharedSource(UART_SOURCE))
     );
     let twice = [slot(1), slot(1)];
     assert!(matches!(
-        build(&guest(&twice)),
+        bytes(&guest(&twice)),
         Err(GuestTreeError::Overlap(..))
     ));
 }
@@ -161,7 +165,7 @@ fn contradictions_are_named() {
 #[test]
 fn dtc_accepts_the_tree() {
     let devices = [slot(0), slot(1), slot(7)];
-    let blob = build(&guest(&devices)).expect("a sound description");
+    let blob = bytes(&guest(&devices)).expect("a sound description");
     let compiler = Command::new("dtc")
         .args(["-I", "dtb", "-O", "dts", "-"])
         .stdin(Stdio::piped())
@@ -182,14 +186,14 @@ fn dtc_accepts_the_tree() {
 fn clock_is_described_if_present() {
     let devices = [slot(0)];
     let mut description = guest(&devices);
-    let blob = build(&description).expect("a sound description");
+    let blob = bytes(&description).expect("a sound description");
     let tree = Fdt::new(&blob).expect("a tree");
     let node = tree.find_compatible(&["google,goldfish-rtc"]);
     let node = node.expect("a clock");
     assert_eq!(cells(&node, "reg"), [0, 0x10_1000, 0, 0x1000]);
     assert_eq!(cells(&node, "interrupts"), [CLOCK_SOURCE, 4]);
     description.clock = false;
-    let blob = build(&description).expect("a sound description");
+    let blob = bytes(&description).expect("a sound description");
     let tree = Fdt::new(&blob).expect("a tree");
     assert!(tree.find_compatible(&["google,goldfish-rtc"]).is_none());
     // A device with the clock's interrupt cannot be beside it.
@@ -199,7 +203,7 @@ fn clock_is_described_if_present() {
     }];
     let mut description = guest(&devices);
     assert_eq!(
-        build(&description),
+        bytes(&description),
         Err(GuestTreeError::SharedSource(CLOCK_SOURCE))
     );
     description.clock = false;
@@ -210,12 +214,12 @@ fn clock_is_described_if_present() {
 #[test]
 fn tree_names_memory_as_devices_see_it() {
     let mut description = guest(&[]);
-    let tree = build(&description).unwrap();
+    let tree = bytes(&description).unwrap();
     let read = Fdt::new(&tree).unwrap();
     let bus = read.find_node("/soc").unwrap();
     assert!(bus.property("dma-ranges").is_none());
     description.memory_for_devices = Some(HostPhysical::new(0x2_8000_0000));
-    let tree = build(&description).unwrap();
+    let tree = bytes(&description).unwrap();
     let read = Fdt::new(&tree).unwrap();
     let bus = read.find_node("/soc").unwrap();
     assert_eq!(
@@ -230,10 +234,14 @@ fn replaced_seed_makes_the_same_tree() {
     let expected = build(&description).expect("a sound description");
     description.rng_seed = Some(&[0; 32]);
     let mut tree = build(&description).expect("a sound description");
-    let at = seed_at(&tree).expect("a seed");
-    tree[at..][..32].copy_from_slice(&[7; 32]);
-    assert_eq!(tree, expected);
+    let at = tree.seed_at.expect("a seed");
+    let read = Fdt::new(&tree.bytes).expect("a readable tree");
+    let chosen = read.find_node("/chosen").expect("a node for the kernel");
+    let seed = chosen.property("rng-seed").expect("a seed").value;
+    assert_eq!(seed.as_ptr(), tree.bytes[at..].as_ptr());
+    tree.bytes[at..][..32].copy_from_slice(&[7; 32]);
+    assert_eq!(tree.bytes, expected.bytes);
     description.rng_seed = None;
     let without = build(&description).expect("a sound description");
-    assert_eq!(seed_at(&without), None);
+    assert_eq!(without.seed_at, None);
 }

@@ -20,6 +20,8 @@ const OLDEST_READER: u32 = 16;
 const HEADER: usize = 40;
 /// Bytes of the list of reserved memory, which has its end alone (§5.3).
 const RESERVATIONS: usize = 16;
+/// Offset of the structure block.
+const STRUCTURE: usize = HEADER + RESERVATIONS;
 
 /// Tokens of the structure block (§5.4.1).
 const BEGIN_NODE: u32 = 1;
@@ -104,16 +106,18 @@ impl TreeWriter {
         self.append(END_NODE);
     }
 
-    /// Writes a property of the innermost node.
-    pub(super) fn property(&mut self, name: &str, value: &[u8]) {
+    /// Writes a property of the innermost node, and returns its value's offset in the tree.
+    pub(super) fn property(&mut self, name: &str, value: &[u8]) -> usize {
         self.check(name);
         let length = self.word_of(value.len());
         let name = self.name_offset(name);
         for word in [PROPERTY, length, name] {
             self.append(word);
         }
+        let offset = STRUCTURE + self.structure.len();
         self.structure.extend_from_slice(value);
         self.align();
+        offset
     }
 
     /// Writes a property without a value.
@@ -170,13 +174,12 @@ impl TreeWriter {
     /// The first that occurred.
     pub(super) fn finish(mut self) -> Result<Vec<u8>, WriterError> {
         self.append(END);
-        let structure = HEADER + RESERVATIONS;
-        let strings = structure + self.structure.len();
+        let strings = STRUCTURE + self.structure.len();
         let total = strings + self.strings.len();
         let header = [
             MAGIC,
             self.word_of(total),
-            self.word_of(structure),
+            self.word_of(STRUCTURE),
             self.word_of(strings),
             HEADER as u32,
             VERSION,
@@ -193,7 +196,7 @@ impl TreeWriter {
         for word in header {
             tree.extend_from_slice(&word.to_be_bytes());
         }
-        tree.resize(structure, 0);
+        tree.resize(STRUCTURE, 0);
         tree.append(&mut self.structure);
         tree.append(&mut self.strings);
         Ok(tree)
