@@ -5,23 +5,14 @@
 //! program of the guest could not read is not read for it. The guest may change its tables at any moment, so each entry is
 //! read once.
 
+use riscv::csr::address_translation::PPN;
+use riscv::page_table::{
+    ACCESSED, CONTIGUOUS, DIRTY, EXECUTE, MEMORY_TYPE, PPN_MASK, PPN_SHIFT, READ, RESERVED, USER,
+    VALID, WRITE,
+};
+
 use crate::memory::address::{GuestPhysical, PAGE_SIZE};
 
-const VALID: u64 = 1 << 0;
-const READ: u64 = 1 << 1;
-const WRITE: u64 = 1 << 2;
-const EXECUTE: u64 = 1 << 3;
-const USER: u64 = 1 << 4;
-const ACCESSED: u64 = 1 << 6;
-const DIRTY: u64 = 1 << 7;
-/// Reserved for extensions that are not known here; an entry that has one of them is no entry.
-const RESERVED: u64 = 0x7f << 54;
-/// Svpbmt: the memory type, of which the highest is reserved.
-const MEMORY_TYPE: u64 = 3 << 61;
-/// Svnapot: the page is one of 16 that are contiguous and have equal entries.
-const CONTIGUOUS: u64 = 1 << 63;
-const PPN_SHIFT: u32 = 10;
-const PPN_BITS: u64 = (1 << 44) - 1;
 const ENTRY_SIZE: u64 = 8;
 
 /// Privilege and rights of a read of memory.
@@ -162,7 +153,7 @@ pub fn find_leaf(
     if ((address << unused) as i64 >> unused) as u64 != address {
         return Err(NoLeaf::Fault);
     }
-    let mut table = vsatp & PPN_BITS;
+    let mut table = vsatp & PPN;
     for level in (0..levels).rev() {
         let index = address >> (12 + 9 * level) & 0x1ff;
         let at = GuestPhysical::new(table * PAGE_SIZE + index * ENTRY_SIZE);
@@ -172,7 +163,7 @@ pub fn find_leaf(
         {
             return Err(NoLeaf::Fault);
         }
-        let number = entry >> PPN_SHIFT & PPN_BITS;
+        let number = entry >> PPN_SHIFT & PPN_MASK;
         if kind != 0 {
             if entry & MEMORY_TYPE == MEMORY_TYPE {
                 return Err(NoLeaf::Fault);

@@ -1,17 +1,11 @@
 //! One entry of a table (privileged architecture, "Sv39" and "Guest Physical Address Translation").
 
+use riscv::page_table::{ACCESSED, DIRTY, EXECUTE, PPN_MASK, PPN_SHIFT, READ, USER, VALID, WRITE};
+
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 
-const VALID: u64 = 1 << 0;
-const READ: u64 = 1 << 1;
-const WRITE: u64 = 1 << 2;
-const EXECUTE: u64 = 1 << 3;
-/// All accesses of the G-stage count as a user's, so this must be set in every leaf.
-const USER: u64 = 1 << 4;
 /// Set from the start: the hypervisor does not read them, and a hart that finds one clear would fault.
-const ACCESSED_AND_DIRTY: u64 = 1 << 6 | 1 << 7;
-const PPN_SHIFT: u32 = 10;
-const PPN_BITS: u64 = (1 << 44) - 1;
+const ACCESSED_AND_DIRTY: u64 = ACCESSED | DIRTY;
 
 /// Permissions of a guest for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +42,7 @@ impl Entry {
         if bits & VALID == 0 {
             return Self::Nothing;
         }
-        let address = HostPhysical::new((bits >> PPN_SHIFT & PPN_BITS) * PAGE_SIZE);
+        let address = HostPhysical::new((bits >> PPN_SHIFT & PPN_MASK) * PAGE_SIZE);
         match bits & (READ | WRITE | EXECUTE) {
             0 => Self::Table(address),
             permissions => Self::Leaf(address, Permissions(permissions)),
@@ -56,7 +50,7 @@ impl Entry {
     }
 
     pub fn bits(self) -> u64 {
-        let number = |address: HostPhysical| ((address.raw() / PAGE_SIZE) & PPN_BITS) << PPN_SHIFT;
+        let number = |address: HostPhysical| ((address.raw() / PAGE_SIZE) & PPN_MASK) << PPN_SHIFT;
         match self {
             Self::Nothing => 0,
             Self::Table(table) => number(table) | VALID,

@@ -1,6 +1,8 @@
 //! Cause of a page fault of a vCPU on shadow tables: the guest's own, or one of the shadow tables.
 
-use super::leaf::{LARGEST, Leaf, READ, WRITE, size};
+use riscv::page_table::{READ, WRITE};
+
+use super::leaf::{LARGEST, Leaf, size};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::walk::{self, Access, Features, NoLeaf, Reader};
 

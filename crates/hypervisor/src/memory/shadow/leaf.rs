@@ -1,20 +1,15 @@
 //! Entries of a shadow table, and the making of a leaf.
 
+use riscv::page_table::{
+    ACCESSED, DIRTY, EXECUTE, MEMORY_TYPE, PPN_MASK, PPN_SHIFT, READ, SOFTWARE, USER, VALID, WRITE,
+};
+
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 
-pub const VALID: u64 = 1 << 0;
-pub const READ: u64 = 1 << 1;
-pub const WRITE: u64 = 1 << 2;
-pub const EXECUTE: u64 = 1 << 3;
-const USER: u64 = 1 << 4;
 /// Set in each leaf from the start: the guest's own bits have been set by then, or it cannot be written through the leaf.
-const ACCESSED_AND_DIRTY: u64 = 1 << 6 | 1 << 7;
-/// Left to software (privileged architecture, "Sv32", RSW): a table all of whose leaves are pieces of one leaf of the guest's.
-const ONE_LEAF: u64 = 1 << 8;
-const PPN_SHIFT: u32 = 10;
-const PPN_BITS: u64 = (1 << 44) - 1;
-/// Svpbmt.
-const MEMORY_TYPE: u64 = 3 << 61;
+const ACCESSED_AND_DIRTY: u64 = ACCESSED | DIRTY;
+/// A table all of whose leaves are pieces of one leaf of the guest's.
+const ONE_LEAF: u64 = SOFTWARE;
 
 /// The level of the largest leaves: 1 GiB. A table below an entry of this level leads to tables of pages alone.
 pub const LARGEST: u32 = 2;
@@ -52,7 +47,7 @@ impl Leaf {
     /// Encodes the leaf as an entry.
     pub(super) fn bits(&self) -> u64 {
         let base = self.host.raw() & !(size(self.level) - 1);
-        let number = (base / PAGE_SIZE) & PPN_BITS;
+        let number = (base / PAGE_SIZE) & PPN_MASK;
         number << PPN_SHIFT | self.rights | ACCESSED_AND_DIRTY | VALID
     }
 }
@@ -74,13 +69,13 @@ impl Entry {
         if bits & (READ | WRITE | EXECUTE) != 0 {
             return Self::Leaf;
         }
-        let number = bits >> PPN_SHIFT & PPN_BITS;
+        let number = bits >> PPN_SHIFT & PPN_MASK;
         Self::Table(HostPhysical::new(number * PAGE_SIZE), bits & ONE_LEAF != 0)
     }
 
     /// The entry that leads to a table.
     pub const fn to_table(table: HostPhysical, one_leaf: bool) -> u64 {
         let mark = if one_leaf { ONE_LEAF } else { 0 };
-        ((table.raw() / PAGE_SIZE) & PPN_BITS) << PPN_SHIFT | VALID | mark
+        ((table.raw() / PAGE_SIZE) & PPN_MASK) << PPN_SHIFT | VALID | mark
     }
 }

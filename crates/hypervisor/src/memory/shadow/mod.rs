@@ -49,7 +49,7 @@ mod pool;
 mod tests;
 
 pub use dropped::{Dropped, SPACES};
-pub use leaf::{EXECUTE, LARGEST, Leaf, READ, WRITE, size};
+pub use leaf::{LARGEST, Leaf, size};
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,7 @@
 use super::leaf::Leaf;
 use super::*;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
+use riscv::page_table::{READ, WRITE};
 use std::collections::HashMap;
 use std::vec::Vec;
 
