@@ -210,7 +210,7 @@ fn run_vcpu(
         let since = (terms.began, terms.slice);
         let at = (vm, vcpu);
         if let Some(reason) = begin(system, hart, vmids, at, &mut state, since, cpu_time) {
-            if vm.device_work.is_pending() {
+            if vcpu.take_device_work() | vm.device_work.is_pending() {
                 sharing::serve_marked(system, hart, vm);
             }
             return left_without_guest(reason);

@@ -28,8 +28,7 @@ impl Probe<VcpuNumber> for Tests<'_> {
         if vcpu.deadline.load(Ordering::Relaxed) <= hart::time() {
             return true;
         }
-        let work = &self.system.vm(vcpu.vm).device_work;
-        if work.is_pending_for(vcpu.index) {
+        if vcpu.has_device_work() {
             return true;
         }
         let interrupts = vcpu.interrupts.lock();

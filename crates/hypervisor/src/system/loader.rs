@@ -147,6 +147,8 @@ fn reset(system: &Hypervisor, vm: &Vm) -> bool {
         let _ = vcpu.take_requests();
         let _ = vcpu.take_software_interrupt();
     }
+    // The request to serve them has gone with the others.
+    vm.device_work.clear();
     pages::release_former_run(vm);
     true
 }

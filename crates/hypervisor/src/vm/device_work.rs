@@ -36,19 +36,17 @@ impl DeviceWork {
         self.devices.load(Ordering::Relaxed) != 0
     }
 
-    /// True while work waits for the vCPU with this index.
-    #[inline]
-    #[must_use]
-    pub fn is_pending_for(&self, vcpu: u16) -> bool {
-        self.is_pending() && self.vcpu() == vcpu
-    }
-
     /// Takes all marks, and visits the devices, of which the VM has `count`.
     pub fn take(&self, count: usize, mut serve: impl FnMut(DeviceNumber)) {
         let taken = self.devices.swap(0, Ordering::SeqCst);
         let is_taken = |index: &usize| taken >> (*index as u32).min(OTHERS) & 1 != 0;
         let devices = (0..count).filter(is_taken);
         devices.map(DeviceNumber::new).for_each(&mut serve);
+    }
+
+    /// Drops all marks, after the devices have been reset.
+    pub fn clear(&self) {
+        self.devices.store(0, Ordering::SeqCst);
     }
 
     /// Index of the vCPU that does the work.
@@ -113,12 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn work_waits_for_one_vcpu() {
+    fn reset_devices_have_no_work() {
         let work = DeviceWork::default();
         work.set_vcpu(2);
-        assert!(!work.is_pending_for(2));
         work.mark(DeviceNumber::new(1));
-        assert_eq!([1, 2].map(|vcpu| work.is_pending_for(vcpu)), [false, true]);
+        work.clear();
+        assert!(!work.is_pending() && taken(&work, 2).is_empty());
+        assert_eq!(work.vcpu(), 2);
+        assert!(work.mark(DeviceNumber::new(1)), "the next interrupt tells");
     }
 
     #[test]

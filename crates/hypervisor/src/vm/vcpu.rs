@@ -281,6 +281,20 @@ impl Vcpu {
         value.checked_sub(1).and_then(HartId::new)
     }
 
+    /// Tests for work of its VM's devices that waits for this vCPU, in one load. The scheduler's lock orders this after the request.
+    #[inline]
+    #[must_use]
+    pub fn has_device_work(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) & request::DEVICES != 0
+    }
+
+    /// Takes the request for work of devices alone. Returns true if there was one.
+    #[must_use]
+    pub fn take_device_work(&self) -> bool {
+        self.has_device_work()
+            && self.requests.fetch_and(!request::DEVICES, Ordering::SeqCst) & request::DEVICES != 0
+    }
+
     /// Returns true while one of the requests `what` has not been taken.
     #[must_use]
     pub fn has_requests(&self, what: u32) -> bool {
@@ -324,5 +338,22 @@ impl Vcpu {
     /// Declares that the guest has been left. A requester that does not see this yet interrupts the hart needlessly.
     pub fn leave_guest(&self) {
         self.in_guest.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_work_is_taken_alone() {
+        let ids = (VcpuNumber::new(0).unwrap(), VmId::new(0).unwrap(), 0);
+        let vcpu = Vcpu::new(ids, (None, None), 0);
+        assert!(!vcpu.has_device_work() && !vcpu.take_device_work());
+        let _ = vcpu.post_request(request::DEVICES | request::FENCE_INSTRUCTIONS);
+        assert!(vcpu.has_device_work());
+        assert!(vcpu.take_device_work());
+        assert!(!vcpu.has_device_work() && !vcpu.take_device_work());
+        assert_eq!(vcpu.take_requests(), request::FENCE_INSTRUCTIONS);
     }
 }
