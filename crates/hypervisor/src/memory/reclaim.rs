@@ -26,8 +26,8 @@ use alloc::vec::Vec;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::sort::sort_by_key;
 
-/// Pages that one step visits.
-pub const MAX_PAGES_A_STEP: u64 = 64;
+/// Pages that one step visits. Each is looked up, leaves the table and is freed, some thousand cycles in all; nothing else of the hart comes in between.
+pub const MAX_PAGES_A_STEP: u64 = 16;
 
 /// Environment of a step. The lock of the VM's devices is held throughout.
 pub trait Port {
