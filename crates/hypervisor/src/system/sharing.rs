@@ -22,6 +22,7 @@ use crate::system::pages;
 use crate::system::slots::TheBoard;
 use crate::system::wake_for_devices;
 use crate::vm::Vm;
+use crate::vm::accounts::Booking;
 use crate::vm::vcpu::{Vcpu, request};
 
 /// A device that the hypervisor serves has interrupted it. False where there is none at this source.
@@ -105,12 +106,12 @@ fn serve_device(system: &Hypervisor, vm: &Vm, device: DeviceNumber) {
 #[cold]
 #[inline(never)]
 fn mark(system: &Hypervisor, vm: &Vm, device: DeviceNumber) -> Worker {
-    let began = hart::time();
+    let began = Began::now();
     let mut worker = Worker::NotAsked;
     if vm.device_work.mark(device) {
         worker = tell_vcpu(system, vm);
     }
-    charge(vm, began);
+    charge(vm, began.took());
     worker
 }
 
@@ -157,11 +158,42 @@ fn serve_all_marked(system: &Hypervisor, vm: &Vm) {
     vm.device_work.take(count, serve);
 }
 
-/// Charges `vm` with the time since `began`, in place of the VM whose guest this hart has.
-fn charge(vm: &Vm, began: u64) {
-    let took = hart::time().wrapping_sub(began);
-    vm.device_work.note_by_others(took);
-    harts::current().note_for_others(took);
+/// Beginning of work for devices.
+#[derive(Clone, Copy, Debug)]
+struct Began {
+    time: u64,
+    booking: Booking,
+}
+
+/// Time that work for devices took.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    ticks: u64,
+    cycles: u64,
+}
+
+impl Began {
+    fn now() -> Self {
+        Self {
+            time: hart::time(),
+            booking: harts::current().accounts.begin_booking(),
+        }
+    }
+
+    fn took(self) -> Took {
+        Took {
+            ticks: hart::time().wrapping_sub(self.time),
+            cycles: harts::current().accounts.cycles_since(self.booking),
+        }
+    }
+}
+
+/// Charges `vm` with this time, in place of the VM whose guest this hart has.
+fn charge(vm: &Vm, took: Took) {
+    let hart = harts::current();
+    vm.device_work.note_by_others(took.ticks);
+    hart.note_for_others(took.ticks);
+    hart.accounts.of(vm.id).book_devices(took.cycles);
 }
 
 #[inline(never)]
@@ -169,7 +201,7 @@ fn serve_disk(system: &Hypervisor, disk: DiskNumber) -> Worker {
     let Some(disk) = system.disks.get(disk.0) else {
         return Worker::NotAsked;
     };
-    let began = hart::time();
+    let began = Began::now();
     let told = disk.lock().serve(&TheBoard(Some(&system.aplic)));
     tell_clients(system, told, began)
 }
@@ -177,7 +209,7 @@ fn serve_disk(system: &Hypervisor, disk: DiskNumber) -> Worker {
 #[inline(never)]
 fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
     if let Some(switch) = system.switches.get(switch.0) {
-        let began = hart::time();
+        let began = Began::now();
         let told = switch.serve_uplink(&TheBoard(Some(&system.aplic)));
         let _ = tell_clients(system, told, began);
     }
@@ -185,17 +217,20 @@ fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
 
 /// Has devices that share something look at what there is for them, in their VMs' time. The VMs are charged in equal parts with the time since `began`.
 /// Returns the last one's worker.
-fn tell_clients(system: &Hypervisor, told: Clients, began: u64) -> Worker {
+fn tell_clients(system: &Hypervisor, told: Clients, began: Began) -> Worker {
     let mut worker = Worker::NotAsked;
-    let took = hart::time().wrapping_sub(began);
+    let took = began.took();
     let hart = harts::current();
-    let clients = told.iter().count() as u64;
+    let clients = told.iter().count().max(1) as u64;
+    let part = Took {
+        ticks: took.ticks / clients,
+        cycles: took.cycles / clients,
+    };
     for client in told.iter() {
         if let Some((vm, device)) = system.shared.get(client.index()).copied() {
             let vm = system.vm(vm);
             if hart.running.is_of_another(vm.id.get()) {
-                let part = took / clients.max(1);
-                charge(vm, hart::time().wrapping_sub(part));
+                charge(vm, part);
             }
             worker = serve_or_mark(system, vm, device);
         }

@@ -167,6 +167,18 @@ impl CpuTime<'_> {
         }
     }
 
+    /// Books cycles of work for devices of the VM that the hart has done beside whatever it was doing otherwise: they are the VM's, not those of
+    /// whose guest was left for it.
+    pub fn book_devices(self, cycles: u64) {
+        if let (true, Some(exits)) = (
+            MONITORED,
+            self.work.exits.get(ExitCause::HostExternal.index()),
+        ) {
+            exits.simulation.add(cycles);
+            self.hart.booked.add(cycles);
+        }
+    }
+
     /// Since `began` (of [`clock`]) the hart has forwarded interrupts of the VM or has taken them, whatever it was doing
     /// otherwise: the time is the VM's, not that of whose guest was left for it.
     pub fn book_forwarding(self, began: u64) {
@@ -216,7 +228,30 @@ impl CpuTime<'_> {
     }
 }
 
+/// Beginning of work whose cycles are booked when it ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Booking {
+    clock: u64,
+    booked: u64,
+}
+
 impl Accounts {
+    /// Begins work whose cycles are booked when it ends. Nothing is charged before that.
+    #[must_use]
+    pub fn begin_booking(&self) -> Booking {
+        Booking {
+            clock: clock(),
+            booked: self.booked.get(),
+        }
+    }
+
+    /// Cycles since `began`, except those that other work has booked meanwhile.
+    #[must_use]
+    pub fn cycles_since(&self, began: Booking) -> u64 {
+        let passed = clock().wrapping_sub(began.clock);
+        passed.saturating_sub(self.booked.get().wrapping_sub(began.booked))
+    }
+
     /// The bytes that the accounts of one hart take for so many VMs, beside themselves.
     #[must_use]
     pub const fn bytes(vms: usize) -> usize {
@@ -361,6 +396,37 @@ mod tests {
         assert_eq!(counters.simulation(ExitCause::Loading), Cycles(240));
         assert_eq!(counters.exits(ExitCause::Loading), 0);
         assert_eq!(own.elapsed, Cycles(240));
+    }
+
+    #[test]
+    fn work_beside_a_guest_is_its_vms() {
+        let accounts = Accounts::new(3);
+        let of = |vm: u16| accounts.of(VmId::new(vm).unwrap());
+        let at = |cycles: u64| {
+            // SAFETY: the register is the stand-in's.
+            unsafe { csr::write::<{ number::CYCLE }>(cycles) };
+        };
+        at(100);
+        accounts.open();
+        at(300);
+        // The guest of VM 0 is left at 250. A device of VM 1 is served from 300 to 400, in which 30 cycles are work for VM 2.
+        let began = accounts.begin_booking();
+        at(360);
+        let within = accounts.begin_booking();
+        at(390);
+        of(2).book_devices(accounts.cycles_since(within));
+        at(400);
+        of(1).book_devices(accounts.cycles_since(began));
+        at(420);
+        of(0).charge_exit(250, ExitCause::HostExternal);
+        let (own, work) = accounts.read();
+        let cycles = work.iter();
+        let cycles = cycles.map(|counters| counters.simulation(ExitCause::HostExternal).0);
+        assert_eq!(cycles.collect::<Vec<_>>(), [70, 70, 30]);
+        assert_eq!(work[0].guest, Cycles(150));
+        let exits = |vm: usize| work[vm].exits(ExitCause::HostExternal);
+        assert_eq!([0, 1, 2].map(exits), [1, 0, 0]);
+        assert_eq!(own.elapsed, Cycles(320));
     }
 
     #[test]
