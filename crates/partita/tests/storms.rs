@@ -103,6 +103,39 @@ fn reboot_storms_stay_in_their_own_share() {
     }
 }
 
+/// A kernel whose first instruction jumps to address 0, where a VM has nothing. Its trap vector is there, too.
+fn faulting_kernel() -> Vec<u8> {
+    let mut file = vec![0; 64];
+    file[..4].copy_from_slice(&0x67u32.to_le_bytes()); // jalr zero, 0(zero)
+    file[16..24].copy_from_slice(&(4u64 << 20).to_le_bytes());
+    file[56..60].copy_from_slice(b"RSC\x05");
+    file
+}
+
+#[test]
+#[ignore = "needs the hypervisor; make test runs it"]
+fn guests_that_only_fault_are_stopped() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("kernel"), faulting_kernel()).unwrap();
+    let system = "harts = 1\nmemory = \"512 MiB\"\ntime-limit = \"1 min\"\nwhen-idle = \"power-off\"\n\
+         [vm.lost]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"kernel\"\nfault-limit = 30000\n";
+    let path = folder.path().join("system.toml");
+    std::fs::write(&path, system).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .arg("run")
+        .arg(&path)
+        .arg("--hypervisor")
+        .arg(hypervisor())
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let told = "lost: vCPU 0 does nothing but fault: the instruction at 0x0 fetches at 0x0";
+    assert_eq!(text.matches(told).count(), 1, "{text}");
+    assert!(text.contains("lost: stopped (fault)"), "{text}");
+}
+
 /// The profile `k3-class` on harts with pause-loop exiting, as a file in `folder`.
 fn with_pause_loop_exits(folder: &Path) -> std::path::PathBuf {
     with_extensions(folder, "pause_loop_exit = true")

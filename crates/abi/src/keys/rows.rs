@@ -281,6 +281,10 @@ rows! {
     /// Action when the VM fails.
     ON_FAILURE: OnFailure = property [Vm] "on-failure", Takes::Word(OnFailure::WORDS), usually!(OnFailure::Stop), "\"restart\"";
 
+    /// Guest page faults of a vCPU in a row, by one instruction at one address where the VM has nothing, after which the VM has failed.
+    /// 0 is never.
+    FAULT_LIMIT: u32 = property [Vm] "fault-limit", number(0, u32::MAX, "faults"), Without::Value(1_000_000), "100000";
+
     /// Parameters for experiments, which no VM needs.
     VM_EXPERIMENT: Structure = host [Vm] "experiment", Takes::Table(Scope::VmExperiment), NONE, "{ ple-window = 0 }";
 

@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod device_work;
+pub mod fault_streak;
 pub mod float;
 pub mod guest_tree;
 pub mod hardware;
@@ -65,6 +66,8 @@ pub struct Settings {
     pub bus: Bus,
     pub autostart: bool,
     pub on_failure: OnFailure,
+    /// Guest page faults of a vCPU in a row after which it has failed; 0 is never.
+    pub fault_limit: u32,
     /// Number of harts of its own; none if it shares.
     pub dedicated: Option<u32>,
     /// Features that are hidden from its guest.

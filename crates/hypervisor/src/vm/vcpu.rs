@@ -18,6 +18,7 @@ use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
+use crate::vm::fault_streak::FaultStreak;
 use crate::vm::float::Float;
 use crate::vm::shadow::OwnShadow;
 use crate::vm::vector::Vector;
@@ -146,6 +147,8 @@ pub struct VcpuState {
     pub poll_history: PollHistory,
     /// Loop of its last spin.
     pub known_loop: KnownLoop,
+    /// Its guest page faults in a row.
+    pub faults: FaultStreak,
     pub float: Float,
     /// Its vector registers, if its VM has vectors.
     pub vector: Option<Vector>,
@@ -176,6 +179,7 @@ impl VcpuState {
             waits_for_word: false,
             spins_undetected: false,
             holder: None,
+            faults: FaultStreak::default(),
             shadow: None,
         }
     }

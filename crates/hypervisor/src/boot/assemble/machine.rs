@@ -106,6 +106,7 @@ pub(super) fn virtual_machine(
         bus: hardware.bus,
         autostart: vm.get(keys::AUTOSTART),
         on_failure: vm.get(keys::ON_FAILURE),
+        fault_limit: vm.get(keys::FAULT_LIMIT),
         dedicated,
         hidden: vm.hidden,
         vectors: vlenb.filter(|_| !vm.hidden.contains(isa::VECTORS)),

@@ -1,14 +1,16 @@
 //! Guest page faults: accesses to emulated devices, and to addresses that are not the guest's.
 
-use abi::monitor::ExitCause;
+use abi::monitor::{ExitCause, StopReason};
 use riscv::csr::address_translation;
 use scheduler::Leave;
 
 use super::exit::{Exit, Next};
 use super::inject;
+use crate::console::say;
 use crate::devices::bus::{self, Owner};
 use crate::devices::trapped::{self, WouldBlock};
 use crate::devices::trapped_devices::DeviceNumber;
+use crate::hart;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped, Width};
 use crate::hart::fence;
@@ -18,8 +20,11 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::system::devices::VmContext;
 use crate::system::interrupt_port;
+use crate::system::lifecycle;
 use crate::system::reclaim;
 use crate::system::sharing;
+use crate::vm::fault_streak::{FaultPlace, Verdict};
+use crate::vm::lifecycle::life::{Ending, Originator};
 
 /// Handles a fault of the G-stage.
 #[inline(never)]
@@ -94,8 +99,55 @@ pub fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) 
         exception::LOAD_GUEST_PAGE => exception::LOAD_ACCESS,
         _ => exception::STORE_ACCESS,
     };
+    let next = note_fault(exit, fault, value);
     inject::exception(exit.state, fault, value);
-    (ExitCause::GuestPageFault, Next::Resume)
+    (ExitCause::GuestPageFault, next)
+}
+
+/// Counts a fault with those of a guest that gets nowhere: tells the operator of such a guest once, and ends its VM at the limit.
+fn note_fault(exit: &mut Exit<'_>, fault: u64, address: u64) -> Next {
+    let place = FaultPlace {
+        instruction: exit.state.context.program_counter,
+        address,
+    };
+    let frequency = u64::from(exit.system.board.timebase_hertz);
+    let limit = exit.vm.settings.fault_limit;
+    let streak = &mut exit.state.faults;
+    match streak.note(place, hart::time(), frequency, limit) {
+        Verdict::GoesOn => Next::Resume,
+        Verdict::Tell => {
+            tell_of_faults(exit, fault, place);
+            Next::Resume
+        }
+        Verdict::Fail { told } => {
+            if !told {
+                tell_of_faults(exit, fault, place);
+            }
+            // If the VM ends already, that stands.
+            let ending = Ending::Fail(StopReason::Fault);
+            let _ = lifecycle::end(exit.system, exit.vm, ending, Originator::Guest);
+            Next::Reconsider
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn tell_of_faults(exit: &Exit<'_>, fault: u64, place: FaultPlace) {
+    let access = match fault {
+        exception::FETCH_ACCESS => "fetches",
+        exception::LOAD_ACCESS => "loads",
+        _ => "stores",
+    };
+    let FaultPlace {
+        instruction,
+        address,
+    } = place;
+    say!(
+        "{}: vCPU {} does nothing but fault: the instruction at {instruction:#x} {access} at {address:#x}, where the VM has neither memory nor a device",
+        exit.vm.settings.name,
+        exit.vcpu.index
+    );
 }
 
 /// Emulates an access to a trapped device. Returns the cause that it is counted under, and whether the device has taken it.
