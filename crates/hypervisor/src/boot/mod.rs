@@ -34,6 +34,7 @@ use crate::system::Hypervisor;
 use crate::system::harts::{self, Hart};
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::lifecycle;
+use crate::system::loader;
 use crate::system::sources;
 use crate::vm::Vm;
 use crate::vm::seed::{self, Seeds};
@@ -94,6 +95,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     };
     prepare_hart(system, own);
     distribute_entropy(system, own);
+    system.vms.iter().for_each(|vm| loader::prepare(system, vm));
     start_others(system, own);
     sources::reassign(system);
     lifecycle::start_automatic(system);

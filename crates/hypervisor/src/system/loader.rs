@@ -9,7 +9,6 @@ use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::csr::{self, number};
 use crate::hart::fence;
-use crate::heap;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::physical::Physical;
@@ -20,27 +19,14 @@ use crate::system::interrupt_port::InterruptPort;
 use crate::system::pages;
 use crate::system::slots;
 use crate::vm::Vm;
-use crate::vm::guest_tree::{self, GuestDescription, GuestTree, GuestTreeError, VirtioDevice};
+use crate::vm::guest_tree::{self, GuestDescription, GuestTree, VirtioDevice};
 use crate::vm::hardware;
-use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
+use crate::vm::image::{KernelImage, Layout};
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
-use crate::vm::loading::{Progress, Stage, Start, Tree};
+use crate::vm::loading::{LoadError, Progress, Stage, Start, Tree};
 use crate::vm::seed;
 use board::{BoardDevice, isa};
-
-/// Reason why a guest cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error("its kernel cannot be used: {0}")]
-    Kernel(ImageError),
-    #[error("its memory is too small: {0}")]
-    Layout(LayoutError),
-    #[error("its device tree cannot be made: {0}")]
-    Tree(GuestTreeError),
-    #[error("a part of it does not lie in its memory")]
-    Outside,
-}
 
 /// Bytes that are filled between two checks for other work of the hart: some ten thousand instructions.
 const PIECE: u64 = 32 << 10;
@@ -50,6 +36,28 @@ const PIECE_OF_BLOCKS: u64 = 256 << 10;
 fn piece_of(source: Source) -> u64 {
     let by_blocks = source == Source::Zeros && harts::current().has(Capability::ZeroBlocks);
     if by_blocks { PIECE_OF_BLOCKS } else { PIECE }
+}
+
+/// Makes the guest's device tree, which needs the heap: when the system is assembled, by a hart that guests run on. A guest whose tree cannot be made
+/// fails when it is started.
+pub fn prepare(system: &Hypervisor, vm: &Vm) {
+    let mut loading = vm.loading.lock();
+    let has_seed = loading.seeds.is_some();
+    loading.tree = Some(tree_and_layout(system, vm, has_seed));
+}
+
+fn tree_and_layout(system: &Hypervisor, vm: &Vm, has_seed: bool) -> Result<Tree, LoadError> {
+    // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not change.
+    let estimate = place(vm, guest_tree_estimate())?;
+    let draft = tree(system, vm, estimate.initrd, has_seed)?;
+    let layout = place(vm, draft.bytes.len() as u64)?;
+    drop(draft);
+    let GuestTree { bytes, seed_at } = tree(system, vm, layout.initrd, has_seed)?;
+    Ok(Tree {
+        bytes: bytes.into_boxed_slice(),
+        seed_at,
+        layout,
+    })
 }
 
 /// Continues loading `vm` for its run `run`, for a bounded time. None of its vCPUs runs a guest.
@@ -68,37 +76,15 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
     match &mut loading.stage {
         Stage::Reset => {
             if reset(system, vm) {
-                loading.stage = match loading.tree {
-                    Some(_) => Stage::Seed,
-                    None => Stage::Draft,
-                };
+                loading.stage = Stage::Seed;
             }
         }
-        Stage::Draft => {
-            // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not
-            // change.
-            let layout = place(vm, guest_tree_estimate())?;
-            let has_seed = loading.seeds.is_some();
-            let draft = heap::permit(|| tree(system, vm, layout.initrd, has_seed))?;
-            loading.stage = Stage::Tree(draft.bytes.len() as u64);
-        }
-        Stage::Tree(size) => {
-            let layout = place(vm, *size)?;
-            let has_seed = loading.seeds.is_some();
-            let tree = heap::permit(|| {
-                let GuestTree { bytes, seed_at } = tree(system, vm, layout.initrd, has_seed)?;
-                let bytes = bytes.into_boxed_slice();
-                Ok(Tree {
-                    bytes,
-                    seed_at,
-                    layout,
-                })
-            })?;
-            loading.tree = Some(tree);
-            loading.stage = Stage::Seed;
-        }
         Stage::Seed => {
-            let tree = loading.tree.as_mut().ok_or(LoadError::Outside)?;
+            let tree = match &mut loading.tree {
+                Some(Ok(tree)) => tree,
+                Some(Err(error)) => return Err(error.clone()),
+                None => return Err(LoadError::Outside),
+            };
             if let Some(seeds) = &mut loading.seeds {
                 tree.set_seed(&seeds.draw());
             }
@@ -116,7 +102,11 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
             };
         }
         Stage::Fill { plan, start } => match plan.next(piece_of) {
-            Some(piece) => fill(vm, piece, loading.tree.as_ref())?,
+            Some(piece) => fill(
+                vm,
+                piece,
+                loading.tree.as_ref().and_then(|tree| tree.as_ref().ok()),
+            )?,
             None => {
                 let start = *start;
                 fence::instructions();

@@ -134,7 +134,7 @@ pub struct GuestDescription<'a> {
 }
 
 /// Reason why no device tree could be made.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuestTreeError {
     /// A computer without a processor.
     #[error("a guest needs at least one vCPU")]

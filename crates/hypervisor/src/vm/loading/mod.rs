@@ -5,7 +5,8 @@ pub mod plan;
 use alloc::boxed::Box;
 
 use crate::memory::address::GuestPhysical;
-use crate::vm::image::Layout;
+use crate::vm::guest_tree::GuestTreeError;
+use crate::vm::image::{ImageError, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::Plan;
 use crate::vm::seed::{self, Seeds};
@@ -26,8 +27,21 @@ pub struct Loading {
     pub seeds: Option<Seeds>,
     /// Set once all memory has been zeroed or filled since the VM was made.
     pub clean: bool,
-    /// The guest's device tree, made when it is loaded first.
-    pub tree: Option<Tree>,
+    /// The guest's device tree, made when the system was assembled, or the reason why there is none.
+    pub tree: Option<Result<Tree, LoadError>>,
+}
+
+/// Reason why a guest cannot be loaded.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("its kernel cannot be used: {0}")]
+    Kernel(ImageError),
+    #[error("its memory is too small: {0}")]
+    Layout(LayoutError),
+    #[error("its device tree cannot be made: {0}")]
+    Tree(GuestTreeError),
+    #[error("a part of it does not lie in its memory")]
+    Outside,
 }
 
 /// A guest's device tree. A restarted guest gets the same tree with another seed, so that a restart allocates nothing.
@@ -60,11 +74,7 @@ pub enum Stage {
     /// The VM's devices still have to be reset.
     #[default]
     Reset,
-    /// The size of the device tree is to be found.
-    Draft,
-    /// The device tree is to be built, for a tree of this size.
-    Tree(u64),
-    /// The tree is complete, and is to get a seed.
+    /// The device tree is to get a seed.
     Seed,
     Fill {
         plan: Plan,
