@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::CheckpointError;
+use super::error::CheckpointError;
 
 const MARK: &[u8; 16] = b"partita machine\n";
 /// Raised by every change of what a checkpoint holds.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::CheckpointError;
+use super::error::CheckpointError;
 use crate::device::Devices;
 use crate::device::virtio::{Disk, SECTOR, Version, VirtioDevice};
 use crate::machine::{DiskIdentity, Machine};

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::CheckpointError;
 use super::container::Writer;
+use super::error::CheckpointError;
 use crate::base::PAGE_BYTES;
 use crate::memory::Ram;
 

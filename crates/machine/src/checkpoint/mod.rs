@@ -11,6 +11,7 @@
 
 mod container;
 mod disk;
+mod error;
 mod gear;
 mod memory;
 mod point;
@@ -21,59 +22,18 @@ mod tests;
 
 pub use crate::device::{Marker, Watched};
 pub use disk::DiskMismatch;
+pub use error::CheckpointError;
 pub use gear::GearMismatch;
 pub use point::{Point, PointError};
 pub use seed::START_PHASE_NANOSECONDS;
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::Write;
 
-use crate::machine::{Machine, MachineError};
+use crate::machine::Machine;
 use crate::ram::Pages;
 use container::{Reader, Writer};
 use state::State;
-
-/// Why a checkpoint cannot be written or continued.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckpointError {
-    /// The file does not begin as a checkpoint does.
-    #[error("this is no checkpoint of the machine")]
-    Foreign,
-    /// Another version of the machine wrote it.
-    #[error(
-        "the checkpoint has version {found} and this machine reads version {expected}: \
-         write it again with this machine"
-    )]
-    Version {
-        /// The file's version.
-        found: u32,
-        /// The version that can be read.
-        expected: u32,
-    },
-    /// The checksum does not match the contents.
-    #[error("the checkpoint is damaged or cut short: its checksum does not match")]
-    Damaged,
-    /// The checksum matches, but the contents cannot be a machine's.
-    #[error("the checkpoint cannot be a machine's state: {0}")]
-    Impossible(&'static str),
-    /// The computer in it cannot exist here.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-    /// The file cannot be read.
-    #[error("the checkpoint cannot be read: {0}")]
-    Read(io::Error),
-    /// The file cannot be written.
-    #[error("the checkpoint cannot be written: {0}")]
-    Write(#[from] io::Error),
-    /// A disk cannot be read to identify it.
-    #[error("the disk in slot {slot} cannot be read: {error}")]
-    Disk {
-        /// Its virtio slot.
-        slot: usize,
-        /// Error of the host.
-        error: io::Error,
-    },
-}
 
 impl Machine {
     /// Writes a checkpoint. The machine is the same after it.

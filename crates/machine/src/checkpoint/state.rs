@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::CheckpointError;
 use super::disk::identities;
+use super::error::CheckpointError;
 use crate::board::BoardConfig;
 use crate::code::BlockLimit;
 use crate::device::{Devices, DevicesConfig};

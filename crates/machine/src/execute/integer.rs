@@ -46,7 +46,17 @@ pub(super) fn computed(operation: Operation, x: &[u64; 256], i: &Instruction) ->
         Operation::Sllw => word(rs1() << (rs2() & 31)),
         Operation::Srlw => word(u64::from(rs1() as u32 >> (rs2() & 31))),
         Operation::Sraw => (rs1() as i32 >> (rs2() & 31)) as i64 as u64,
+        _ => return multiplied(operation, x, i),
+    })
+}
 
+/// Result of a multiplication, a division or a scaled addition ("M", "Zbc", "Zba"); otherwise that of [`manipulated`].
+#[inline(always)]
+fn multiplied(operation: Operation, x: &[u64; 256], i: &Instruction) -> Option<u64> {
+    // Operands are read where they are needed: few operations need all of them.
+    let rs1 = || x[i.rs1 as usize];
+    let rs2 = || x[i.rs2 as usize];
+    Some(match operation {
         Operation::Mul => rs1().wrapping_mul(rs2()),
         Operation::Mulh => mulh(rs1(), rs2()),
         Operation::Mulhsu => mulhsu(rs1(), rs2()),
@@ -68,6 +78,20 @@ pub(super) fn computed(operation: Operation, x: &[u64; 256], i: &Instruction) ->
         Operation::Sh2addUw => ((rs1() as u32 as u64) << 2).wrapping_add(rs2()),
         Operation::Sh3addUw => ((rs1() as u32 as u64) << 3).wrapping_add(rs2()),
         Operation::SlliUw => (rs1() as u32 as u64) << (i.immediate & 63),
+        Operation::Clmul => clmul(rs1(), rs2()),
+        Operation::Clmulh => clmulh(rs1(), rs2()),
+        Operation::Clmulr => clmulr(rs1(), rs2()),
+        _ => return manipulated(operation, x, i),
+    })
+}
+
+/// Result of an instruction on bits, bytes or the smaller and greater value ("Zbb", "Zbs", "Zbkb", "Zbkx", "Zicond"); `None` for others.
+#[inline(always)]
+fn manipulated(operation: Operation, x: &[u64; 256], i: &Instruction) -> Option<u64> {
+    // Operands are read where they are needed: few operations need all of them.
+    let rs1 = || x[i.rs1 as usize];
+    let rs2 = || x[i.rs2 as usize];
+    Some(match operation {
         Operation::Andn => rs1() & !rs2(),
         Operation::Orn => rs1() | !rs2(),
         Operation::Xnor => !(rs1() ^ rs2()),
@@ -107,9 +131,6 @@ pub(super) fn computed(operation: Operation, x: &[u64; 256], i: &Instruction) ->
                 rs1()
             }
         }
-        Operation::Clmul => clmul(rs1(), rs2()),
-        Operation::Clmulh => clmulh(rs1(), rs2()),
-        Operation::Clmulr => clmulr(rs1(), rs2()),
         Operation::Pack => rs1() as u32 as u64 | rs2() << 32,
         Operation::Packh => rs1() & 0xff | (rs2() & 0xff) << 8,
         Operation::Packw => word(rs1() & 0xffff | rs2() << 16),
@@ -123,7 +144,6 @@ pub(super) fn computed(operation: Operation, x: &[u64; 256], i: &Instruction) ->
                 rs1()
             }
         }
-
         _ => return None,
     })
 }

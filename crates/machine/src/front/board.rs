@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{Arguments, FrontError};
+use super::arguments::Arguments;
+use super::error::FrontError;
 use crate::device::virtio::{
     Access, Block, DiskError, Entropy, FileDisk, Net, Ports, Slot, VirtioDevice,
 };

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use super::FrontError;
+use super::error::FrontError;
 use crate::machine::{Machine, Stop};
 
 /// The exit code when nothing has run.

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use super::arguments::Arguments;
 use super::ending::Ending;
-use super::{Arguments, FrontError, RawTerminal, raw};
+use super::error::FrontError;
+use super::raw::{self, RawTerminal};
 use crate::machine::{Limit, Machine, Stop};
 
 /// Slices of machine time a second, between which a run can be broken off.

@@ -3,6 +3,7 @@
 mod arguments;
 mod board;
 mod ending;
+mod error;
 pub mod firmware;
 mod follow;
 mod pace;
@@ -10,6 +11,7 @@ mod raw;
 mod terminal;
 
 pub use arguments::{Arguments, GearChoice};
+pub use error::FrontError;
 pub use pace::{INTERVAL, Pace};
 pub use raw::{RawTerminal, end_by};
 pub use terminal::Terminal;
@@ -20,85 +22,10 @@ use std::process::ExitCode;
 use crate::board::Images;
 use crate::checkpoint::{CheckpointError, Marker, Point};
 use crate::device::Silent;
-use crate::gdb::{self, GdbError};
-use crate::machine::{Limit, Machine, MachineError, Stop};
-use crate::timing::{Profile, ProfileError};
+use crate::gdb;
+use crate::machine::{Limit, Machine, Stop};
+use crate::timing::Profile;
 use crate::trace::Timeline;
-
-/// Why a command could not be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum FrontError {
-    /// A file cannot be read.
-    #[error("cannot read {path}: {error}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// A file cannot be written.
-    #[error("cannot write {path}: {error}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// There is no firmware.
-    #[error(transparent)]
-    Firmware(#[from] firmware::NoFirmware),
-    /// A file is none.
-    #[error("{path}: {error}")]
-    NotFirmware {
-        /// The file.
-        path: PathBuf,
-        /// Description.
-        error: firmware::NotFirmware,
-    },
-    /// Firmware alone comes to nothing.
-    #[error(
-        "there is nothing to boot: name a kernel with --kernel, a program with --bare, a checkpoint with --restore, or a \
-         firmware of your own with --firmware"
-    )]
-    NothingToBoot,
-    /// A disk cannot be used.
-    #[error(transparent)]
-    Disk(#[from] crate::device::virtio::DiskError),
-    /// More devices than the board has slots.
-    #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network, --rng or --port", slots = crate::board::map::VIRTIO_SLOTS)]
-    Slots(usize),
-    /// The host's system refuses something.
-    #[error("{0}: {1}")]
-    Host(&'static str, #[source] std::io::Error),
-    /// A profile cannot be used.
-    #[error("profile: {0}")]
-    Profile(#[from] ProfileError),
-    /// The measured gear without a profile.
-    #[error("--gear measured needs a --profile that says what instructions cost")]
-    NoProfile,
-    /// The debugger.
-    #[error(transparent)]
-    Gdb(#[from] GdbError),
-    /// A checkpoint cannot be written.
-    #[error("cannot write the checkpoint {path}: {error}")]
-    Checkpoint {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: Box<dyn std::error::Error>,
-    },
-    /// A checkpoint cannot be continued.
-    #[error("cannot go on from {path}: {error}")]
-    Restore {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: Box<dyn std::error::Error>,
-    },
-    /// The computer cannot exist or cannot be loaded.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
-}
 
 fn read(path: &Path) -> Result<Vec<u8>, FrontError> {
     std::fs::read(path).map_err(|error| FrontError::Read {

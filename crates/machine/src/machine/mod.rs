@@ -4,6 +4,7 @@ mod config;
 mod host;
 mod listen;
 mod schedule;
+mod stall;
 mod stuck;
 mod waiting;
 
@@ -26,6 +27,7 @@ use crate::trace::locks::Holders;
 use crate::translation::StaleUse;
 use crate::vector::VectorUnit;
 pub(crate) use host::HostInterface;
+use stall::Stall;
 
 /// Which disk was in a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +58,7 @@ pub struct Machine {
     /// The hart whose turn comes first in the next quantum.
     pub(crate) first: usize,
     /// Since when there has been no progress, if there is none.
-    stall: Option<stuck::Stall>,
+    stall: Option<Stall>,
     /// How far the harts have come in the present quantum.
     horizons: waiting::Horizons,
     /// Sink of events.

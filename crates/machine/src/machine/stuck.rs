@@ -1,21 +1,13 @@
 //! Runs that make no progress: a trap handler whose first instruction traps.
 
 use super::Machine;
+use super::stall::Stall;
 use crate::base::Privilege;
 use crate::hart::{Hart, Wait};
 
 /// How long nothing may happen but traps, in milliseconds of machine time: longer than a request to a device takes, which
 /// might still change the handler.
 const PATIENCE: u64 = 20;
-
-/// Since when no hart has retired an instruction, in a machine of which every running hart traps at one place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stall {
-    /// Instructions retired by all harts.
-    retired: u64,
-    /// The time in cycles.
-    since: u64,
-}
 
 /// Tests whether the hart stands at the first instruction of the trap handler of its mode, and that instruction trapped last. The next
 /// trap there leaves everything as it is.

@@ -5,6 +5,7 @@ mod costs;
 mod field;
 mod measure;
 mod mistake;
+mod reader;
 mod service;
 mod structures;
 
@@ -164,14 +165,6 @@ pub const NAMES: [&str; 6] = [
 ];
 
 impl Profile {
-    /// A profile from TOML.
-    ///
-    /// # Errors
-    /// [`ProfileError::Mistakes`]: all of them, with lines of `file`, which is only for that.
-    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
-        Ok(mistake::read(file, text)?)
-    }
-
     /// A profile from the file of this name, or one that ships if there is no such file.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod hart;
 mod lines;
 mod memory;
 mod prefetcher;
+mod presence;
 mod replacement;
 mod tlb;
 mod walks;
@@ -40,8 +41,8 @@ use crate::base::PAGE_SHIFT;
 use crate::base::{Fence, HartId};
 use crate::count::{Event, EventCounts};
 use hart::Server;
-use lines::Presence;
 use memory::MemoryChannels;
+use presence::Presence;
 
 pub use filter::{FilterTables, PageName};
 pub(crate) use filter::{LINE_PLACES, LineFilter, PAGE_PLACES};

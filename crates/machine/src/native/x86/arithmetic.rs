@@ -172,9 +172,17 @@ impl Translator<'_> {
 
     /// Translates an instruction; `false` if that is the interpreter's.
     pub(super) fn arithmetic(&mut self, i: Instruction) -> bool {
+        let translated = self.base(i) || self.scaled_or_multiplied(i) || self.bits(i);
+        if translated {
+            self.put(i.rd);
+        }
+        translated
+    }
+
+    /// Leaves in RAX the result of an instruction of the base set, of a rotation or a choice; `false` for others.
+    fn base(&mut self, i: Instruction) -> bool {
         use Operation as O;
         use condition as c;
-        let room = |t: &Self| t.has_room(|costs| costs.multiply.max(costs.divide));
         match i.operation {
             O::LoadImmediate => self.a.set(RAX, i.immediate),
             O::Move => self.source(i),
@@ -235,6 +243,18 @@ impl Translator<'_> {
             O::Maxu => self.choose(i, c::BELOW),
             O::Min => self.choose(i, c::GREATER),
             O::Minu => self.choose(i, c::ABOVE),
+            O::CzeroEqz => self.zero_if(i, c::EQUAL),
+            O::CzeroNez => self.zero_if(i, c::NOT_EQUAL),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Leaves in RAX a scaled sum, a product or a quotient; `false` for other instructions.
+    fn scaled_or_multiplied(&mut self, i: Instruction) -> bool {
+        use Operation as O;
+        let room = |t: &Self| t.has_room(|costs| costs.multiply.max(costs.divide));
+        match i.operation {
             O::AddUw => self.scaled(i, 0, true),
             O::Sh1add => self.scaled(i, 1, false),
             O::Sh2add => self.scaled(i, 2, false),
@@ -260,6 +280,15 @@ impl Translator<'_> {
             O::Divuw if room(self) => self.divide(i, Double, false, false),
             O::Remw if room(self) => self.divide(i, Double, true, true),
             O::Remuw if room(self) => self.divide(i, Double, false, true),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Leaves in RAX the result of an instruction on bits and bytes; `false` for others.
+    fn bits(&mut self, i: Instruction) -> bool {
+        use Operation as O;
+        match i.operation {
             // BSR gives the highest bit's number; 2 * 64 - 1 and 2 * 32 - 1 become the width.
             O::Clz => {
                 self.scan(i, Quad, 0xbd, 127);
@@ -313,11 +342,8 @@ impl Translator<'_> {
                 self.shifted_by(i, Quad, shift::SHR);
                 self.a.immediate(Double, digit::AND, RAX, 1);
             }
-            O::CzeroEqz => self.zero_if(i, c::EQUAL),
-            O::CzeroNez => self.zero_if(i, c::NOT_EQUAL),
             _ => return false,
         }
-        self.put(i.rd);
         true
     }
 }

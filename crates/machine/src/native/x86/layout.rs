@@ -2,9 +2,10 @@
 
 use std::mem::offset_of;
 
-use super::Target;
 use super::assembler::{Place, RBP, RBX, at};
+use super::target::Target;
 use crate::hart::{Deadlines, Hart};
+use crate::timing::FilterTables;
 use crate::translation::Entry;
 
 /// The register that RBP points to: all of `x` lies within a byte's displacement.
@@ -29,7 +30,7 @@ pub struct Frame {
     /// The first byte of the buffer.
     pub code: *const u8,
     /// Places of the filters.
-    pub filters: super::FilterTables,
+    pub filters: FilterTables,
     /// The address of the block at the end: R15.
     pub block: u64,
 }

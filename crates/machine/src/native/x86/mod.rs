@@ -3,9 +3,11 @@
 mod arithmetic;
 mod assembler;
 mod atomic;
+mod exit;
 mod filter;
 mod layout;
 mod memory;
+mod target;
 mod translate;
 
 #[cfg(test)]
@@ -20,8 +22,10 @@ use crate::timing::{Costs, LINE_SHIFT};
 use assembler::{
     Assembler, Quad, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RDX, RSI, displacement, op,
 };
+use exit::{Ends, OUTSIDE, answer, kind};
 use layout::{Frame, frame};
 use memory::{CodeMemory, serialize};
+use target::{TARGETS_SHIFT, Target};
 
 /// Bytes of the buffer.
 const SIZE: usize = 64 << 20;
@@ -29,54 +33,10 @@ const SIZE: usize = 64 << 20;
 const WARM: u32 = 24;
 /// Offsets of translations are greater than this, counts are not.
 const FIRST_PLACE: u32 = 64;
-/// Bytes of `Translator::outside`, which stands before each block.
-const OUTSIDE: u32 = 15;
 /// More bytes than a translated instruction takes.
 const MAX_BYTES: usize = 512;
 
 const _: () = assert!(SIZE < 1 << 32 && INSTRUCTION_ROOM < 1 << 24);
-
-/// log2 of the places for blocks by where they are in RAM.
-const TARGETS_SHIFT: u32 = 16;
-
-/// A translated block.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Target {
-    /// The bits of its offset in RAM that its place does not tell.
-    tag: u32,
-    /// Where its translation is entered.
-    place: u32,
-}
-
-impl Target {
-    /// No offset in RAM has this tag: RAM is at most 256 GiB.
-    const EMPTY: Self = Self {
-        tag: u32::MAX,
-        place: 0,
-    };
-}
-
-/// Kinds of [`Left`], as translated code says them: the instruction in bits 23:0, the site in bits 55:24.
-mod kind {
-    pub const BEFORE: u64 = 0;
-    pub const OUTSIDE: u64 = 1;
-    pub const BEHIND: u64 = 2;
-    pub const LIMIT: u64 = 3;
-}
-
-const fn answer(kind: u64, at: CodeIndex, site: u32) -> u64 {
-    kind << 56 | (site as u64) << 24 | at as u64
-}
-
-/// Common ends of translated code, as offsets of the buffer.
-#[derive(Debug, Clone, Copy, Default)]
-struct Ends {
-    /// Leaves with the answer in RAX.
-    leave: u32,
-    /// Leaves with [`kind::BEHIND`] without a site.
-    behind: u32,
-}
 
 /// Translations of blocks.
 #[derive(Debug)]

@@ -5,8 +5,9 @@
 //! the hart which are also up to date in memory, so that code can be left anywhere.
 
 use super::assembler::*;
+use super::exit::{Ends, OUTSIDE, answer, kind};
 use super::layout::{frame, hart, limit, register};
-use super::{Ends, OUTSIDE, answer, kind};
+use super::target::TARGETS_SHIFT;
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::instruction::{CodeIndex, DISCARD, Instruction, Operation};
 use crate::timing::Costs;
@@ -16,7 +17,7 @@ use crate::translation::FETCH_ENTRIES;
 const KEEPERS: [Host; 5] = [RSI, RDI, R8, R9, R10];
 /// The size of entries of the host TLB: log2 of 16 bytes.
 const ENTRY_SHIFT: u32 = 4;
-/// The size of a [`super::Target`]: log2 of 8 bytes.
+/// The size of a [`Target`](super::target::Target): log2 of 8 bytes.
 const TARGET_SHIFT: u8 = 3;
 /// Which registers of the hart are where.
 #[derive(Debug, Clone, Copy, Default)]
@@ -300,10 +301,9 @@ impl<'a> Translator<'a> {
         self.a.registers(Quad, op::ADD, RCX, R15);
         // As `Native::lead` has it.
         self.a.registers(Quad, op::MOV, RDX, RCX);
-        self.a
-            .shift(Quad, shift::SHR, RDX, super::TARGETS_SHIFT as u8 + 1);
+        self.a.shift(Quad, shift::SHR, RDX, TARGETS_SHIFT as u8 + 1);
         self.a.shift(Double, shift::SHR, RCX, 1);
-        let mask = (1 << super::TARGETS_SHIFT) - 1;
+        let mask = (1 << TARGETS_SHIFT) - 1;
         self.a.immediate(Double, digit::AND, RCX, mask);
         self.a.memory(Quad, op::MOV, R11, frame!(targets));
         self.a
