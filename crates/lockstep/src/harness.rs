@@ -14,7 +14,7 @@ const MTIMECMP: u32 = 0x200_4000;
 const MTIME: u32 = 0x200_bff8;
 /// How far ahead M-mode's timer is set, in ticks of 100 ns: long after a program has ended, unless
 /// it waits for what never comes.
-const PATIENCE: u32 = 5_000;
+const PATIENCE: u32 = 20_000;
 /// How often that timer may interrupt a program before it is ended: one may fault for ever at its own handlers.
 const MAX_TIMERS: i32 = 8;
 

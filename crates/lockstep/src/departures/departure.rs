@@ -44,6 +44,14 @@ pub(super) const ENDLESS_LOOP: Departure = Departure {
     },
 };
 
+/// M-mode's timer, pending or not: when it is due depends on what instructions take.
+pub(super) const TIMER_DUE: Departure = Departure {
+    name: "the timer that ends an endless loop is due sooner or later",
+    section: "a choice: unprivileged specification, \"Zicntr\": how much time an instruction takes",
+    misleads: false,
+    explains: |seen| seen.only(csr::MIP, 1 << 7),
+};
+
 /// Deadline computed from the time: a program that was interrupted between the two writes of a comparison leaves one.
 pub(super) const DEADLINE: Departure = Departure {
     name: "a deadline was computed from the time",

@@ -1,6 +1,6 @@
 //! QEMU 10.0.
 
-use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT};
+use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
 use super::seen::{FLOAT, Instruction, VECTORS, is_timer};
 use crate::assembler::MRET;
 use crate::compare::Place;
@@ -65,6 +65,28 @@ pub(super) const ALL: &[Departure] = &[
             seen.difference.place == Place::End
                 && seen.difference.theirs == 0
                 && seen.has(Instruction::is_whole_register_transfer)
+        },
+    },
+    Departure {
+        name: "a vector load or store looks at memory protection once a page",
+        section: "privileged specification, \"Physical Memory Protection\", \"Priority and Matching Logic\": an access fails \
+            unless its own bytes are permitted",
+        misleads: true,
+        explains: |seen| {
+            seen.program.is_protected()
+                && seen.only_ours(|cause, instruction| {
+                    matches!(cause, 5 | 7) && instruction.is_vector()
+                })
+        },
+    },
+    Departure {
+        name: "a masked fault-only-first load faults at the page of an element that is not active",
+        section: "unprivileged specification, \"V\", \"Vector Masking\": inactive elements raise no exception",
+        misleads: true,
+        explains: |seen| {
+            seen.only_theirs(|cause, instruction| {
+                matches!(cause, 5 | 13 | 21) && instruction.is_masked_fault_only_first()
+            })
         },
     },
     Departure {
@@ -190,6 +212,7 @@ pub(super) const ALL: &[Departure] = &[
     },
     RESERVATION_WAIT,
     ENDLESS_LOOP,
+    TIMER_DUE,
     DEADLINE,
     Departure {
         name: "SFENCE.W.INVAL and SFENCE.INVAL.IR do nothing in U-mode and VU-mode",

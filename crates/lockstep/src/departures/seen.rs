@@ -134,6 +134,15 @@ impl Instruction {
             && self.0 >> 20 & 31 == 8
     }
 
+    /// A unit-stride fault-only-first load with vm clear.
+    #[must_use]
+    pub const fn is_masked_fault_only_first(self) -> bool {
+        self.is_vector()
+            && self.opcode() == 0x07
+            && self.0 >> 25 & 7 == 0
+            && self.0 >> 20 & 31 == 0x10
+    }
+
     /// An indexed vector load or store.
     #[must_use]
     pub const fn is_indexed_transfer(self) -> bool {

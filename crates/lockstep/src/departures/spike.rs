@@ -1,6 +1,6 @@
 //! Spike.
 
-use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT};
+use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
 use super::seen::{CLEAN, FLOAT, Instruction, Seen, is_timer};
 use crate::compare::Place;
 use crate::csr;
@@ -49,6 +49,7 @@ pub(super) const ALL: &[Departure] = &[
     },
     RESERVATION_WAIT,
     ENDLESS_LOOP,
+    TIMER_DUE,
     DEADLINE,
     Departure {
         name: "cache-block management that neither a load nor a store may do fails as the load does",

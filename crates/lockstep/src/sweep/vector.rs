@@ -5,6 +5,8 @@
 //! operands overlap, and groups of two to eight registers are aligned. What is left to decide are the opcode's own fields and
 //! SEW.
 
+use riscv::instruction::{LOAD_FP as LOAD, OP_V, OP_VE, STORE_FP as STORE};
+
 /// Destination.
 const VD: u32 = 8;
 /// vs2, or v0.
@@ -13,11 +15,6 @@ const VS2: u32 = 16;
 const VS1: u32 = 24;
 /// A base register whose value is the address of data.
 const BASE: u32 = 5;
-
-const OP_V: u32 = 0x57;
-const OP_VE: u32 = 0x77;
-const LOAD: u32 = 0x07;
-const STORE: u32 = 0x27;
 
 /// Kinds of operands: OPIVV, OPFVV, OPMVV, OPIVI, OPIVX, OPFVF and OPMVX.
 const CATEGORIES: std::ops::Range<u32> = 0..7;
