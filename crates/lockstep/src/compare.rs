@@ -63,6 +63,14 @@ impl<'a> Run<'a> {
         self.word(layout::LOG + 8 * index as u64)
     }
 
+    /// CSR at the end, by its number; zero of one that is not compared.
+    #[must_use]
+    pub fn left(&self, number: u16) -> u64 {
+        let mut compared = COMPARED.iter().chain(&VECTOR_COMPARED);
+        let place = compared.position(|&compared| compared == number);
+        place.map_or(0, |index| self.context(context::CSRS_AFTER, index))
+    }
+
     /// A field of a record, by the number of its CSR.
     #[must_use]
     pub fn recorded(&self, trap: usize, number: u16) -> u64 {

@@ -80,6 +80,18 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     Departure {
+        name: "a fault-only-first load makes vl smaller without a fault",
+        section: "a choice: unprivileged specification, \"V\", \"Unit-stride Fault-Only-First Loads\": fewer elements may \
+            be processed, but one",
+        misleads: true,
+        explains: |seen| {
+            let (ours, theirs) = (seen.ours.left(csr::VL), seen.theirs.left(csr::VL));
+            // vl may have been set again since: what is protected is known before.
+            let is_smaller = (1..ours).contains(&theirs) || seen.program.is_protected();
+            is_smaller && seen.has(Instruction::is_fault_only_first)
+        },
+    },
+    Departure {
         name: "a masked fault-only-first load faults at the page of an element that is not active",
         section: "unprivileged specification, \"V\", \"Vector Masking\": inactive elements raise no exception",
         misleads: true,

@@ -134,13 +134,19 @@ impl Instruction {
             && self.0 >> 20 & 31 == 8
     }
 
-    /// A unit-stride fault-only-first load with vm clear.
+    /// A unit-stride fault-only-first load.
+    #[must_use]
+    pub const fn is_fault_only_first(self) -> bool {
+        self.opcode() == 0x07
+            && self.is_vector()
+            && self.0 >> 26 & 3 == 0
+            && self.0 >> 20 & 31 == 0x10
+    }
+
+    /// The same with vm clear.
     #[must_use]
     pub const fn is_masked_fault_only_first(self) -> bool {
-        self.is_vector()
-            && self.opcode() == 0x07
-            && self.0 >> 25 & 7 == 0
-            && self.0 >> 20 & 31 == 0x10
+        self.is_fault_only_first() && self.0 >> 25 & 1 == 0
     }
 
     /// An indexed vector load or store.
