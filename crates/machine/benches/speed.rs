@@ -1,7 +1,7 @@
 //! How fast the machine is, beside QEMU counting instructions, in one run: `cargo bench --bench speed`.
 //!
 //! Times are the host's processor time of each process, so that other load on the host counts for
-//! little, with start and end. The instructions of QEMU's runs are those of the machine's fast gear:
+//! little, with start and end. The instructions of QEMU's runs are those of the machine's functional mode:
 //! both run the same software.
 
 #[path = "../tests/program/mod.rs"]
@@ -19,7 +19,7 @@ use program::{
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The profile of the measured gear.
+/// The profile of timing mode.
 const PROFILE: &str = "k3-class";
 /// Rounds of the program, 21 or 22 instructions each: a little more than a billion in all.
 const ROUNDS: u32 = 11_500 << 12;
@@ -178,12 +178,12 @@ impl Bench {
         command
     }
 
-    /// Runs the machine in one gear and shows the line; gives the instructions.
-    fn measure(&self, what: &str, arguments: &[&str], gear: &str) -> Outcome<u64> {
-        let gears = ["--profile", PROFILE, "--gear", gear];
-        let (seconds, text) = timed(self.machine(arguments).args(gears))?;
+    /// Runs the machine in one mode and shows the line; gives the instructions.
+    fn measure(&self, what: &str, arguments: &[&str], mode: &str) -> Outcome<u64> {
+        let options = ["--profile", PROFILE, "--mode", mode];
+        let (seconds, text) = timed(self.machine(arguments).args(options))?;
         let (instructions, peak) = statistics(&text)?;
-        show(what, gear, instructions, seconds, Some(peak));
+        show(what, mode, instructions, seconds, Some(peak));
         Ok(instructions)
     }
 
@@ -213,22 +213,22 @@ impl Bench {
         Ok(())
     }
 
-    /// Boots a guest in the fast gear until its first process begins to work; gives the checkpoint.
+    /// Boots a guest in functional mode until its first process begins to work; gives the checkpoint.
     fn booted(&self, guest: &Guest, name: &str) -> Outcome<String> {
         let checkpoint = self.folder.join(name);
         let checkpoint = path(&checkpoint)?.to_owned();
-        let gear = ["--profile", PROFILE, "--gear", "fast"];
+        let mode = ["--profile", PROFILE, "--mode", "functional"];
         let end = ["--checkpoint-at", MARKER, "--checkpoint", &checkpoint];
         timed(
             self.machine(&guest.of_machine())
-                .args(gear)
+                .args(mode)
                 .args(end)
                 .stdout(Stdio::null()),
         )?;
         Ok(checkpoint)
     }
 
-    /// Four harts that all have something to do, from one checkpoint in both gears; then a piece of the same work from
+    /// Four harts that all have something to do, from one checkpoint in both modes; then a piece of the same work from
     /// its beginning to power-off, on QEMU too.
     fn busy(&self, images: &Path) -> Outcome<()> {
         let guest = Guest::new(images, "partita.workload=hackbench", "4")?;
@@ -236,8 +236,8 @@ impl Bench {
         let instructions = BUSY.to_string();
         let limit = ["--max-instructions", &instructions];
         let arguments = [&["--restore", &checkpoint][..], &limit].concat();
-        for gear in ["fast", "measured"] {
-            self.measure("hackbench, 4 harts", &arguments, gear)?;
+        for mode in ["functional", "timing"] {
+            self.measure("hackbench, 4 harts", &arguments, mode)?;
         }
         // What a restore costs that then does next to nothing.
         let arguments = ["--restore", &checkpoint, "--max-cycles", "1"];

@@ -306,15 +306,14 @@ fn unusable_caches_name_a_remedy() {
 fn former_options_name_the_present_ones() {
     let folder = folder();
     for (arguments, present) in [
-        (
-            &["run", "system.toml", "--steady", "--passages"][..],
-            "--exit-latency",
-        ),
+        (&["run", "system.toml", "--passages"][..], "--exit-latency"),
         (&["bench", "--passages"], "--exit-latency"),
         (
             &["machine", "--guest-files", "3"],
             "--guest-interrupt-files",
         ),
+        (&["run", "system.toml", "--steady"], "--steady-state"),
+        (&["machine", "--gear", "fast"], "--mode"),
         (&["images", "--again"], "--rebuild"),
         (&["top", "system.toml", "--every", "10"], "--interval"),
     ] {

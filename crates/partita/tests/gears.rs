@@ -95,7 +95,7 @@ fn checkpoints_and_disks_continue_across_gears() {
     fs::write(path("program"), with_exit(&count)).unwrap();
     fs::write(path("disk"), [1; 1024]).unwrap();
     fs::write(path("other"), [2; 1024]).unwrap();
-    let (fast, measured) = (["--gear", "fast"], ["--profile", "rocket-h"]);
+    let (fast, measured) = (["--mode", "functional"], ["--profile", "rocket-h"]);
     let profile = ["--profile", "rocket-h"];
     for (before, after, measures) in [
         ([&profile[..], &fast].concat(), measured, true),

@@ -284,7 +284,7 @@ fn steady_windows_leave_runs_unchanged() {
         (read(&json), json)
     };
     let (whole, _) = run("whole.json", &[]);
-    let (steady, file) = run("steady.json", &["--steady"]);
+    let (steady, file) = run("steady.json", &["--steady-state"]);
     // The guests saw nothing of it: all that they counted and timed is the same.
     assert_eq!(steady["guests"], whole["guests"]);
     for report in [&whole, &steady] {
@@ -323,7 +323,7 @@ fn steady_windows_leave_runs_unchanged() {
     succeed(&mut partita("rerun", &file, folder.path()));
     // What has no such window is refused.
     let mut command = on_exercises("run", folder.path());
-    let output = command.arg("--steady").output().unwrap();
+    let output = command.arg("--steady-state").output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
         !output.status.success() && errors.contains("duration-ms="),
@@ -346,7 +346,7 @@ fn shards_make_one_table_and_repeat() {
         command.args([
             "--profile",
             "mainframe-1994",
-            "--steady",
+            "--steady-state",
             "--measure",
             "throughput",
         ]);
@@ -467,7 +467,7 @@ fn endless_guests_count_in_the_window() {
     std::fs::write(&system, text).unwrap();
     let json = folder.path().join("report.json");
     let mut command = partita("run", &system, folder.path());
-    command.args(["--steady", "--profile", "mainframe-1994", "--json"]);
+    command.args(["--steady-state", "--profile", "mainframe-1994", "--json"]);
     succeed(command.arg(&json));
     let report = read(&json);
     let elapsed = number(&report["harts"][0], "elapsed");

@@ -1,9 +1,9 @@
-//! Passages through the hypervisor: what lies between a guest's last instruction and the next guest's first, counted by
+//! Round trips through the hypervisor: what lies between a guest's last instruction and the next guest's first, counted by
 //! the machine's own events, so that the hypervisor pays nothing for it.
 //!
-//! A passage begins with a trap from a guest to HS-mode and ends with the return to one. If it ends in the same vCPU
+//! A round trip begins with a trap from a guest to HS-mode and ends with the return to one. If it ends in the same vCPU
 //! it is an *exit*, if it ends in another one a *dispatch*. A hart that waited in between and then has another vCPU was idle:
-//! its passage begins when the wait ends. Where the same vCPU goes on, the time of the wait is left out. What the firmware does meanwhile
+//! its round trip begins when the wait ends. Where the same vCPU goes on, the time of the wait is left out. What the firmware does meanwhile
 //! counts.
 //!
 //! Where the hypervisor waits for a lock or for another hart, its loop executes PAUSE. Each such wait is told by the address of that
@@ -16,7 +16,7 @@ use machine::hart::{Cause, Exception, Mode, Privilege};
 use machine::trace::{Event, Happening, Place, Sink};
 use riscv::instruction;
 use riscv::virtio::mmio::register::{INTERRUPT_ACKNOWLEDGE, QUEUE_NOTIFY};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,8 +36,8 @@ const SYSTEM: u64 = instruction::SYSTEM as u64;
 /// The most cycles from one PAUSE to the next of the same wait.
 const LOOP: u64 = 256;
 
-/// How a passage ended, or that it is a wait within one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+/// How a round trip ended, or that it is a wait within one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyKind {
     /// In the vCPU that had been left.
@@ -46,11 +46,11 @@ pub enum LatencyKind {
     Dispatch,
     /// In a vCPU, from the end of a wait for work.
     FromIdle,
-    /// No passage: a wait of the hypervisor in a loop with PAUSE.
+    /// No round trip: a wait of the hypervisor in a loop with PAUSE.
     Pauses,
 }
 
-/// Passages of one kind and cause.
+/// Round trips of one kind and cause.
 #[derive(Debug, Clone, Default)]
 struct Lengths {
     instructions: Vec<u64>,
@@ -58,9 +58,9 @@ struct Lengths {
 }
 
 /// A row of the table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// How the passages ended.
+    /// How the round trips ended.
     pub kind: LatencyKind,
     /// Why the guest was left; after an idle wait, empty.
     pub cause: String,
@@ -114,16 +114,16 @@ impl Pausing {
 struct Collection {
     harts: BTreeMap<u32, OnTheWay>,
     pausing: BTreeMap<u32, Pausing>,
-    passages: BTreeMap<(LatencyKind, String), Lengths>,
+    exit_latency: BTreeMap<(LatencyKind, String), Lengths>,
 }
 
 /// Listens to a machine. Clones share what they hear.
 #[derive(Debug, Clone, Default)]
-pub struct Passages {
+pub struct ExitLatencies {
     shared: Arc<Mutex<Collection>>,
 }
 
-impl Passages {
+impl ExitLatencies {
     /// Lengths by kind and cause.
     #[must_use]
     pub fn rows(&self) -> Vec<Row> {
@@ -135,9 +135,9 @@ impl Passages {
             instructions: summary(&lengths.instructions),
             cycles: summary(&lengths.cycles),
         };
-        let mut rows: Vec<Row> = collection.passages.iter().map(row).collect();
+        let mut rows: Vec<Row> = collection.exit_latency.iter().map(row).collect();
         // All dispatches together, whatever they followed.
-        let all = collection.passages.iter();
+        let all = collection.exit_latency.iter();
         let all = all.filter(|((kind, _), _)| *kind == LatencyKind::Dispatch);
         let mut together = Lengths::default();
         for (_, lengths) in all {
@@ -166,7 +166,7 @@ fn summary(values: &[u64]) -> [u64; 3] {
     [middle, sum.checked_div(count).unwrap_or(0), most]
 }
 
-impl Sink for Passages {
+impl Sink for ExitLatencies {
     fn event(&mut self, event: &Event) {
         let mut collection = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         collection.event(event);
@@ -243,7 +243,7 @@ impl Collection {
         if let Some(pausing) = self.pausing.remove(&hart) {
             let (instructions, cycles) = pausing.length();
             let key = (LatencyKind::Pauses, format!("{:#x}", pausing.at));
-            let lengths = self.passages.entry(key).or_default();
+            let lengths = self.exit_latency.entry(key).or_default();
             lengths.instructions.push(instructions);
             lengths.cycles.push(cycles);
         }
@@ -286,7 +286,7 @@ impl Collection {
         // The return is the hypervisor's last instruction, and not yet counted.
         let instructions = now.0 + 1 - begun.0;
         let cycles = (now.1 - begun.1).saturating_sub(waited);
-        let lengths = self.passages.entry((kind, cause)).or_default();
+        let lengths = self.exit_latency.entry((kind, cause)).or_default();
         lengths.instructions.push(instructions);
         lengths.cycles.push(cycles);
     }

@@ -5,6 +5,7 @@
 pub mod board;
 pub mod checkpoint;
 pub mod computer;
+pub mod document;
 mod entitlement;
 pub mod exit_latency;
 pub mod fairness;

@@ -10,11 +10,15 @@ mod tests;
 pub use collect::Collector;
 
 use abi::monitor::{Event, ExitCause, HartId, StopReason, VmState, WorkCounters};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// Name that the monitor gives a cause, an event or a state: one of this build's, or one that a recorded report has.
+pub type Name = Cow<'static, str>;
+
 /// Interrupts that a guest's kernel counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GuestInterrupts {
     /// Of its timer.
     pub timer: u64,
@@ -34,7 +38,7 @@ impl GuestInterrupts {
 }
 
 /// Exits of one cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Exits {
     /// How many.
     pub count: u64,
@@ -43,7 +47,7 @@ pub struct Exits {
 }
 
 /// Work of one hart for one VM. Times are in the hart's cycles.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// The hart.
     pub hart: u32,
@@ -60,9 +64,9 @@ pub struct Work {
     /// Interrupts that reached it through the hypervisor.
     pub injected: u64,
     /// Exits by cause, without those that did not occur.
-    pub exits: BTreeMap<&'static str, Exits>,
+    pub exits: BTreeMap<Name, Exits>,
     /// Other events by name, without those that did not occur.
-    pub events: BTreeMap<&'static str, u64>,
+    pub events: BTreeMap<Name, u64>,
 }
 
 impl Work {
@@ -77,11 +81,11 @@ impl Work {
                     count: counters.exits(cause),
                     cycles: counters.simulation(cause).0,
                 };
-                (cause.name(), exits)
+                (Name::from(cause.name()), exits)
             })
             .collect();
         let events = (Event::ALL.into_iter())
-            .map(|event| (event.name(), counters.events(event)))
+            .map(|event| (Name::from(event.name()), counters.events(event)))
             .filter(|(_, count)| *count != 0)
             .collect();
         Self {
@@ -99,15 +103,15 @@ impl Work {
 }
 
 /// A VM in a report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmReport {
     /// Its name.
     pub name: String,
     /// Its state.
-    pub state: &'static str,
+    pub state: Name,
     /// Why it ended.
     #[serde(rename = "reason")]
-    pub stop_reason: &'static str,
+    pub stop_reason: Name,
     /// How often it was started again.
     pub restarts: u64,
     /// Interrupts by its kernel's own count, if it reported one.
@@ -155,7 +159,7 @@ impl VmReport {
 }
 
 /// A hart in a report. Times are in its cycles.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HartReport {
     /// The hart.
     pub hart: u32,
@@ -168,7 +172,7 @@ pub struct HartReport {
 }
 
 /// A whole report.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Seconds since the hypervisor's entry.
     pub seconds: f64,
@@ -182,7 +186,7 @@ pub struct Report {
 
 impl Report {
     /// Exits of all VMs on all harts, by cause.
-    pub fn exits_by_cause(&self) -> BTreeMap<&'static str, Exits> {
+    pub fn exits_by_cause(&self) -> BTreeMap<&str, Exits> {
         let mut causes: BTreeMap<&str, Exits> = BTreeMap::new();
         let work = self.vms.iter().flat_map(|vm| &vm.work);
         for (cause, exits) in work.flat_map(|work| &work.exits) {

@@ -6,9 +6,9 @@
 
 use crate::checkpoint::{Boot, CheckpointFailure, ask, poll_interval};
 use crate::computer::Setup;
-use crate::exit_latency::{Passages, Row};
+use crate::exit_latency::{ExitLatencies, Row};
 use crate::headless::{Limits, Run};
-use crate::report::{Report, Work};
+use crate::report::{Name, Report, Work};
 use crate::run::{Line, Outcome, check_memory};
 use abi::keys;
 use machine::checkpoint::CheckpointError;
@@ -105,9 +105,9 @@ fn measure_run(
     shift_slices(&mut run, boot, show);
     // Counts are the run's own: the copy's have the prompt in them, and so the first copy's may exceed the run's later ones.
     let before = run.machine.snapshot();
-    let passages = boot.chosen.passages.then(Passages::default);
-    if let Some(passages) = &passages {
-        run.machine.listen(Box::new(passages.clone()));
+    let exit_latency = boot.chosen.exit_latency.then(ExitLatencies::default);
+    if let Some(exit_latency) = &exit_latency {
+        run.machine.listen(Box::new(exit_latency.clone()));
     }
     let from = report_of(resume(&copy(&mut run.machine)?)?, boot, setup)?;
     let to_end = Limits {
@@ -131,7 +131,10 @@ fn measure_run(
         }
         ends.push(End {
             copy: copy(&mut run.machine)?,
-            passages: passages.as_ref().map(Passages::rows).unwrap_or_default(),
+            exit_latency: exit_latency
+                .as_ref()
+                .map(ExitLatencies::rows)
+                .unwrap_or_default(),
         });
     }
     let closed = last_that_closes(ends, &from, |copy| {
@@ -149,7 +152,7 @@ fn measure_run(
         Some(Closed {
             to,
             counted,
-            passages,
+            exit_latency,
         }) => {
             let mut report = between(&from, &to);
             let harts = counted.harts.iter();
@@ -159,7 +162,7 @@ fn measure_run(
             report.own_memory = outcome.report.and_then(|own| own.own_memory);
             outcome.report = Some(report);
             outcome.monitor = Some(counted);
-            outcome.passages = passages;
+            outcome.exit_latency = exit_latency;
         }
         None => outcome.failures.push(String::from(
             "it came to no steady window: the work ended before its time",
@@ -172,7 +175,7 @@ fn measure_run(
 struct End {
     /// The machine there.
     copy: Vec<u8>,
-    passages: Vec<Row>,
+    exit_latency: Vec<Row>,
 }
 
 /// Where a window ends.
@@ -181,7 +184,7 @@ struct Closed {
     to: Report,
     /// Counts of the machine.
     counted: machine::monitor::Report,
-    passages: Vec<Row>,
+    exit_latency: Vec<Row>,
 }
 
 /// The last of `ends` at which all VMs still worked when the prompt had answered, and what it answered. The last is asked first: it nearly
@@ -191,13 +194,13 @@ fn last_that_closes(
     from: &Report,
     ask: impl Fn(&[u8]) -> Result<(Report, machine::monitor::Report), CheckpointFailure>,
 ) -> Result<Option<Closed>, CheckpointFailure> {
-    for End { copy, passages } in ends.into_iter().rev() {
+    for End { copy, exit_latency } in ends.into_iter().rev() {
         match ask(&copy) {
             Ok((to, counted)) if same_vms_run(from, &to) => {
                 return Ok(Some(Closed {
                     to,
                     counted,
-                    passages,
+                    exit_latency,
                 }));
             }
             // The work ended before the prompt had answered.
@@ -217,9 +220,9 @@ fn margins(milliseconds: u64) -> impl Iterator<Item = u64> {
 
 /// Returns whether each VM is in the state in which it was.
 fn same_vms_run(before: &Report, after: &Report) -> bool {
-    let states = |report: &Report| -> BTreeMap<String, &'static str> {
+    let states = |report: &Report| -> BTreeMap<String, Name> {
         let vms = report.vms.iter();
-        vms.map(|vm| (vm.name.clone(), vm.state)).collect()
+        vms.map(|vm| (vm.name.clone(), vm.state.clone())).collect()
     };
     states(before) == states(after)
 }

@@ -1,6 +1,6 @@
 //! Figures of the guests' workloads: from their lines on their consoles, and from when these come.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 1 << 20;
 const MAX_NAMED: usize = 64;
 
 /// Figures of one VM's workload. Figures that it did not report are absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GuestFigures {
     /// Numbers by name; those of a distribution as `response-ns.p50`.
     pub numbers: BTreeMap<String, f64>,
@@ -42,7 +42,7 @@ struct Jobs {
 }
 
 /// Figures of the workloads of all VMs, gathered line by line.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Guests {
     vms: BTreeMap<String, GuestFigures>,

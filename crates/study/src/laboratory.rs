@@ -24,11 +24,12 @@ pub use durations::{Durations, Forecast, Timed};
 pub use native_baseline::{counts_ends, native_figures, native_point};
 pub use phase::{with_phase, with_window};
 pub use point::{Computer, MadeBy, Point, PointError};
-pub use record::{Recorded, differences};
+pub use record::{Recorded, RunReport, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use start::{from_checkpoint, usual_start, within};
 pub use store::{Entry, Store, StoreError};
 
+use runner::document::RunDocument;
 use runner::measures::Figures;
 use serde::{Deserialize, Serialize};
 
@@ -38,32 +39,27 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The run ended in order.
     Finished {
-        /// The measures.
-        figures: Figures,
-        /// The whole report that `partita run --json` wrote.
-        report: serde_json::Value,
+        /// The run's document, with its measures.
+        report: Box<RunDocument>,
     },
     /// The run failed: the reason, for people.
     Failed(String),
 }
 
 impl Outcome {
+    /// Outcome of a run with these figures and nothing else.
+    pub fn of_figures(figures: Figures) -> Self {
+        let report = Box::new(RunDocument::of_figures(figures));
+        Self::Finished { report }
+    }
+
     /// The figures, if it finished.
     pub fn figures(&self) -> Option<&Figures> {
         match self {
-            Self::Finished { figures, .. } => Some(figures),
+            Self::Finished { report } => Some(&report.measures),
             Self::Failed(_) => None,
         }
     }
-}
-
-/// Figures of a report that `partita run --json` wrote.
-///
-/// # Errors
-/// The report has no measures, or one that is not known.
-fn figures_of(report: &serde_json::Value) -> Result<Figures, String> {
-    let measures = report.get("measures").ok_or("report has no measures")?;
-    Figures::deserialize(measures).map_err(|error| format!("measures: {error}"))
 }
 
 /// Returns whether several runs came to the same figures, all of them: they are one run, made often.

@@ -358,10 +358,7 @@ mod tests {
                     id: Fingerprint::of(b""),
                     point,
                     made_by: MadeBy::default(),
-                    outcome: Outcome::Finished {
-                        figures: Figures::from([(Measure::Throughput, etr)]),
-                        report: serde_json::Value::Null,
-                    },
+                    outcome: Outcome::of_figures(Figures::from([(Measure::Throughput, etr)])),
                 });
             }
         }

@@ -9,7 +9,7 @@ use crate::timing::Profile;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the machine was started with {what} {found} and the profile has {wanted}: software has seen \
-     it, so start the machine with this profile (--gear fast boots fast) before the checkpoint"
+     it, so start the machine with this profile (--mode functional boots fast) before the checkpoint"
 )]
 pub struct GearMismatch {
     /// Name of the value that differs.

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use crate::checkpoint::Point;
 use quantity::{Bytes, Duration};
 
-/// The gears.
+/// Modes of simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum GearChoice {
+pub enum ModeChoice {
     /// Every instruction takes a cycle.
-    Fast,
+    Functional,
     /// Costs by the profile's models.
-    Measured,
+    Timing,
 }
 
 const AFTER_HELP: &str = "\
@@ -84,10 +84,10 @@ pub struct Arguments {
     /// TOML file. Without it every instruction costs one cycle.
     #[arg(long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
-    /// How time is accounted; with a profile the default is to measure. `fast` with a profile starts
+    /// Mode of simulation; with a profile the default is timing. `functional` with a profile starts
     /// the profile's computer at a cycle an instruction, for a checkpoint that is measured later.
-    #[arg(long, value_name = "GEAR", value_enum)]
-    pub gear: Option<GearChoice>,
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub mode: Option<ModeChoice>,
     /// Writes the hardware monitor's figures as JSON.
     #[arg(long, value_name = "FILE")]
     pub monitor: Option<PathBuf>,

@@ -57,8 +57,8 @@ pub enum FrontError {
     /// A profile cannot be used.
     #[error("profile: {0}")]
     Profile(#[from] ProfileError),
-    /// The measured gear without a profile.
-    #[error("--gear measured needs a --profile that says what instructions cost")]
+    /// Timing mode without a profile.
+    #[error("--mode timing needs a --profile that says what instructions cost")]
     NoProfile,
     /// The debugger.
     #[error(transparent)]

@@ -10,7 +10,7 @@ mod pace;
 mod raw;
 mod terminal;
 
-pub use arguments::{Arguments, GearChoice};
+pub use arguments::{Arguments, ModeChoice};
 pub use error::FrontError;
 pub use pace::{INTERVAL, Pace};
 pub use raw::{RawTerminal, end_by};
@@ -140,9 +140,9 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
 /// A machine with everything loaded.
 fn booted(arguments: &Arguments, profile: Option<&Profile>) -> Result<Machine, FrontError> {
     let mut machine = Machine::new(board::configuration(arguments, profile))?;
-    match arguments.gear {
-        Some(GearChoice::Fast) => {}
-        Some(GearChoice::Measured) if profile.is_none() => return Err(FrontError::NoProfile),
+    match arguments.mode {
+        Some(ModeChoice::Functional) => {}
+        Some(ModeChoice::Timing) if profile.is_none() => return Err(FrontError::NoProfile),
         _ => machine.set_profile(profile),
     }
     board::connect(&mut machine, arguments, profile)?;
@@ -179,9 +179,9 @@ fn restored(
     };
     let file = std::fs::File::open(path).map_err(|error| refused(error.into()))?;
     let mut machine = Machine::restore_file(&file).map_err(|error| refused(error.into()))?;
-    match (arguments.gear, profile) {
-        (Some(GearChoice::Fast), _) => machine.set_profile(None),
-        (Some(GearChoice::Measured), None) if machine.profile().is_none() => {
+    match (arguments.mode, profile) {
+        (Some(ModeChoice::Functional), _) => machine.set_profile(None),
+        (Some(ModeChoice::Timing), None) if machine.profile().is_none() => {
             return Err(FrontError::NoProfile);
         }
         (_, Some(profile)) => machine

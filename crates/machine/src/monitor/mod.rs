@@ -4,5 +4,5 @@ mod report;
 mod snapshot;
 
 pub use crate::count::{CODES, Causes, Event, EventCounts, HartCounts, TrapCode, VirtualCounts};
-pub use report::{Counts, DeviceReport, HartReport, Report, Traps, VirtualReport};
+pub use report::{Counts, DeviceReport, HartReport, Name, Report, Traps, VirtualReport};
 pub use snapshot::{HartSnapshot, Snapshot};

@@ -1,8 +1,9 @@
 //! The monitor's figures as one document, with their definitions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Causes, Event, EventCounts, HartCounts, HartSnapshot, Snapshot, VirtualCounts};
@@ -10,13 +11,15 @@ use crate::base::{Mode, Privilege};
 use crate::device::virtio::Statistics;
 use crate::machine::Machine;
 
+/// Name of a thing that is counted: one of this build's, or one that a recorded report has.
+pub type Name = Cow<'static, str>;
 /// Counts by the names of their events; what was never counted is left out.
-pub type Counts = BTreeMap<&'static str, u64>;
+pub type Counts = BTreeMap<Name, u64>;
 /// Traps by their causes; what did not occur is left out.
 pub type Traps = BTreeMap<String, u64>;
 
 /// Counts of the time in which a virtual machine had the hart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualReport {
     /// In VS-mode.
     pub supervisor: Counts,
@@ -27,7 +30,7 @@ pub struct VirtualReport {
 }
 
 /// Figures of one hart.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HartReport {
     /// mhartid.
     pub hart: u32,
@@ -41,7 +44,7 @@ pub struct HartReport {
     /// All modes together.
     pub total: Counts,
     /// Mode by mode.
-    pub modes: BTreeMap<&'static str, Counts>,
+    pub modes: BTreeMap<Name, Counts>,
     /// By VMID.
     pub virtual_machines: BTreeMap<u16, VirtualReport>,
     /// Traps from V = 1 to HS-mode by cause.
@@ -49,18 +52,18 @@ pub struct HartReport {
     /// Traps from V = 1 to M-mode by cause.
     pub exits_to_machine: Traps,
     /// All traps by the mode that they came from and by cause.
-    pub traps: BTreeMap<&'static str, Traps>,
+    pub traps: BTreeMap<Name, Traps>,
     /// How often the simulator had to translate an address: its own figure, not the computer's.
     pub host_translations: u64,
 }
 
 /// Figures of one virtio device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceReport {
     /// Number of its slot.
     pub slot: usize,
     /// Description.
-    pub kind: &'static str,
+    pub kind: Name,
     /// Requests taken.
     pub requests: u64,
     /// Requests that failed.
@@ -74,7 +77,7 @@ pub struct DeviceReport {
 }
 
 /// Figures of the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Machine time in cycles.
     pub cycles: u64,
@@ -89,7 +92,7 @@ pub struct Report {
     /// Device by device.
     pub devices: Vec<DeviceReport>,
     /// Definitions of the names of counts.
-    pub definitions: BTreeMap<&'static str, &'static str>,
+    pub definitions: BTreeMap<Name, Name>,
 }
 
 impl Report {
@@ -103,7 +106,7 @@ impl Report {
 
 fn counts(events: &EventCounts) -> Counts {
     let each = Event::ALL.into_iter();
-    each.map(|event| (event.name(), events.get(event)))
+    each.map(|event| (Name::from(event.name()), events.get(event)))
         .filter(|(_, count)| *count != 0)
         .collect()
 }
@@ -202,7 +205,7 @@ fn hart_report(number: u32, hart: &HartSnapshot, hertz: u64) -> HartReport {
         ..
     } = &hart.counts;
     let total = hart.counts.total();
-    let named = modes().map(Mode::name).into_iter();
+    let named = modes().map(|mode| Name::from(mode.name())).into_iter();
     HartReport {
         hart: number,
         cycles: hart.cycles,
@@ -224,7 +227,7 @@ fn hart_report(number: u32, hart: &HartSnapshot, hertz: u64) -> HartReport {
 fn device_report(slot: usize, kind: &'static str, statistics: Statistics) -> DeviceReport {
     DeviceReport {
         slot,
-        kind,
+        kind: kind.into(),
         requests: statistics.requests,
         errors: statistics.errors,
         bytes: statistics.bytes,
@@ -262,7 +265,7 @@ impl Machine {
                 .collect(),
             definitions: Event::ALL
                 .into_iter()
-                .map(|event| (event.name(), event.definition()))
+                .map(|event| (event.name().into(), event.definition().into()))
                 .collect(),
         }
     }

@@ -1,9 +1,9 @@
-//! Passages through the hypervisor in several works, side by side.
+//! Round trips through the hypervisor in several works, side by side.
 
 use super::BenchError;
 use guest_images::Progress;
 use runner::computer::{Chosen, Setup};
-use runner::exit_latency::{LatencyKind, Passages, Row};
+use runner::exit_latency::{ExitLatencies, LatencyKind, Row};
 use runner::headless::{Limits, Run};
 use runner::table::Table;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use system::{Document, System};
 /// The profile of the machine.
 const PROFILE: &str = "k3-class";
 
-/// A work that brings passages about.
+/// A work that brings round trips about.
 struct Work {
     name: &'static str,
     vms: Vms,
@@ -70,9 +70,9 @@ const WORK: [Work; 6] = [
     },
 ];
 
-/// The passages of each work.
+/// The round trips of each work.
 #[derive(Debug, Serialize)]
-pub struct PassagesReport {
+pub struct ExitLatencyReport {
     /// The work's name and its rows.
     pub work: Vec<(&'static str, Vec<Row>)>,
 }
@@ -85,7 +85,7 @@ pub fn measure_exit_latency(
     cache: &Cache,
     hypervisor: &Path,
     progress: &Progress,
-) -> Result<PassagesReport, BenchError> {
+) -> Result<ExitLatencyReport, BenchError> {
     // The system is taken to stand elsewhere.
     let hypervisor = &std::path::absolute(hypervisor).map_err(|error| BenchError::File {
         path: hypervisor.to_owned(),
@@ -113,12 +113,12 @@ pub fn measure_exit_latency(
             cache,
         };
         let mut run = Run::boot(&setup, &Chosen::named(Some(PROFILE), 0)?)?;
-        let passages = Passages::default();
-        run.machine.listen(Box::new(passages.clone()));
+        let exit_latency = ExitLatencies::default();
+        run.machine.listen(Box::new(exit_latency.clone()));
         let _ = run.follow(&Limits::default(), &mut |_line| {});
-        work.push((name, passages.rows()));
+        work.push((name, exit_latency.rows()));
     }
-    Ok(PassagesReport { work })
+    Ok(ExitLatencyReport { work })
 }
 
 fn system_text(exerciser: &Path, vms: &Vms, arguments: &str) -> String {
@@ -145,7 +145,7 @@ fn system_text(exerciser: &Path, vms: &Vms, arguments: &str) -> String {
     )
 }
 
-impl fmt::Display for PassagesReport {
+impl fmt::Display for ExitLatencyReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, rows)) in self.work.iter().enumerate() {
             if index > 0 {

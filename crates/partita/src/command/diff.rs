@@ -3,6 +3,7 @@
 use super::failure::{Failure, at};
 use super::laboratory::EffectArguments;
 use super::output::{self, write_json};
+use runner::measures;
 use std::path::{Path, PathBuf};
 use study::laboratory::Recorded;
 use study::laboratory::diff::diff;
@@ -27,6 +28,9 @@ pub(super) struct DiffArguments {
 
 pub(super) fn execute(arguments: &DiffArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref()])?;
+    for name in &arguments.measure {
+        measures::known(name).map_err(Failure::Measure)?;
+    }
     let (first, second) = (read(&arguments.first)?, read(&arguments.second)?);
     let smallest = arguments.effect.smallest();
     let found = diff(&first, &second, &arguments.measure, smallest);

@@ -86,7 +86,7 @@ pub(super) struct StartArguments {
     /// Measures the steady part of each run alone, from when all VMs work to when the first ends, where all VMs are exercisers that
     /// work for a time
     #[arg(long)]
-    steady: bool,
+    steady_state: bool,
 }
 
 /// Smallest difference that counts as an effect.
@@ -128,7 +128,7 @@ impl StartArguments {
             start_at: None,
             span: None,
             boot,
-            steady: true,
+            steady_state: true,
         }
     }
 }
@@ -320,7 +320,7 @@ impl Laboratory {
                 return Ok(point);
             }
             let point = with_phase(point)?;
-            Ok(match arguments.steady {
+            Ok(match arguments.steady_state {
                 true => with_window(point)?,
                 false => point,
             })

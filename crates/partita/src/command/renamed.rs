@@ -3,8 +3,10 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Former and present names of options.
-const OPTIONS: [(&str, &str); 4] = [
+const OPTIONS: [(&str, &str); 6] = [
     ("--passages", "--exit-latency"),
+    ("--steady", "--steady-state"),
+    ("--gear", "--mode"),
     ("--guest-files", "--guest-interrupt-files"),
     ("--again", "--rebuild"),
     ("--every", "--interval"),

@@ -17,7 +17,8 @@ use ending::limit_reached;
 use guest_images::Progress;
 use native::native;
 use part::{Part, alone};
-use report::{EXPLAIN, locks, pause_loops, to_json, write_report};
+use report::{EXPLAIN, write_report};
+use runner::document::RunDocument;
 use runner::measures::{self, Figures, Inputs};
 use runner::report::Report;
 use runner::run::{self, Ending, Options, Outcome};
@@ -101,17 +102,17 @@ fn outcome(
     if let Some(checkpoint) = &arguments.checkpoint {
         return alone(arguments, system, cache, Part::From(checkpoint));
     }
-    if !arguments.steady && !arguments.shares {
+    if !arguments.steady_state && !arguments.shares {
         let outcome = run::run(system, cache, options)?;
         return Ok((outcome, Figures::new()));
     }
     let window = Window::of(system).ok_or_else(|| {
         Failure::Laboratory(String::from(
-            "--steady and --shares: not every VM is an exerciser that works for a time; each needs exercise=work \
+            "--steady-state and --shares: not every VM is an exerciser that works for a time; each needs exercise=work \
              duration-ms=... of more than 100",
         ))
     })?;
-    let part = match arguments.steady {
+    let part = match arguments.steady_state {
         true => Part::Within(&window),
         false => Part::Shares(&window),
     };
@@ -134,14 +135,14 @@ impl Reported<'_> {
             report: Some(self.report),
             hardware: self.outcome.monitor.as_ref(),
             storms: self.outcome.storms.as_ref(),
-            passages: &self.outcome.passages,
+            exit_latency: &self.outcome.exit_latency,
             guests: &self.outcome.guests,
         });
         figures.extend(of_shares);
         let against = native.map(|native| measures::relative(&figures, native));
         self.show(&figures, against.as_ref());
         match &self.arguments.json {
-            Some(path) => self.write(path, &figures, against.as_ref()),
+            Some(path) => self.write(path, figures, against),
             None => Ok(()),
         }
     }
@@ -182,22 +183,22 @@ impl Reported<'_> {
     fn write(
         &self,
         path: &Path,
-        figures: &Figures,
-        against: Option<&Figures>,
+        figures: Figures,
+        against: Option<Figures>,
     ) -> Result<(), Failure> {
         let outcome = self.outcome;
-        let parts = [
-            ("measures", to_json(path, figures)?),
-            ("guests", to_json(path, &outcome.guests)?),
-            ("hardware", to_json(path, &outcome.monitor)?),
-            ("pause-loops", to_json(path, &pause_loops(outcome))?),
-            ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
-            ("passages", to_json(path, &outcome.passages)?),
-            ("against-native", to_json(path, &against)?),
-            ("from-host", to_json(path, &self.system.from_host())?),
-        ];
-        let whole = to_json(path, self.report)?;
-        write_report(self.arguments, self.cache, path, whole, &parts)
+        let document = RunDocument {
+            guests: outcome.guests.clone(),
+            hardware: outcome.monitor.clone(),
+            exit_latency: outcome.exit_latency.clone(),
+            against_native: against,
+            from_host: self.system.from_host(),
+            ..RunDocument::of_figures(figures)
+        };
+        let document = document
+            .with_monitor(self.report.clone())
+            .with_storms(outcome.storms.as_ref());
+        write_report(self.arguments, self.cache, path, document)
     }
 }
 

@@ -85,8 +85,8 @@ fn disks_follow_the_profile() {
     let output = Command::new(env!("CARGO_BIN_EXE_partita"))
         .args([
             "machine",
-            "--gear",
-            "fast",
+            "--mode",
+            "functional",
             "--snapshot",
             "--timeout",
             "600",

@@ -56,8 +56,8 @@ pub struct Chosen {
     pub fast: bool,
     /// Shifts at the beginning.
     pub shift: Shift,
-    /// Counts the passages through the hypervisor in a steady window.
-    pub passages: bool,
+    /// Counts the round trips through the hypervisor in a steady window.
+    pub exit_latency: bool,
 }
 
 impl Chosen {

@@ -34,11 +34,11 @@ fn enter(retired: u64, cycles: u64, vmid: u16) -> Event {
 }
 
 fn rows(events: &[Event]) -> Vec<Row> {
-    let mut passages = Passages::default();
+    let mut exit_latency = ExitLatencies::default();
     for event in events {
-        passages.event(event);
+        exit_latency.event(event);
     }
-    passages.rows()
+    exit_latency.rows()
 }
 
 fn found(rows: &[Row], kind: LatencyKind, cause: &str) -> (u64, u64, u64) {
@@ -51,7 +51,7 @@ fn found(rows: &[Row], kind: LatencyKind, cause: &str) -> (u64, u64, u64) {
 }
 
 #[test]
-fn passage_kind_follows_from_last_vcpu() {
+fn round_trip_kind_follows_from_last_vcpu() {
     let rows = rows(&[
         leave(100, 1000, 1),
         enter(149, 1200, 1),
@@ -64,7 +64,7 @@ fn passage_kind_follows_from_last_vcpu() {
 }
 
 #[test]
-fn wait_is_no_part_of_passage() {
+fn wait_is_no_part_of_round_trip() {
     let wait = |cycles| {
         let mode = Mode::HYPERVISOR;
         at(110, cycles, Happening::WaitForInterrupt { mode })
@@ -121,7 +121,7 @@ fn pause_wait_is_named_by_its_address() {
     assert_eq!(
         found(&rows, LatencyKind::Exit, "WFI"),
         (1, 901, 1000),
-        "the passage is as long as without them"
+        "the round trip is as long as without them"
     );
 }
 
@@ -133,7 +133,7 @@ fn device_store_under_shadow_tables_page_faults() {
 }
 
 #[test]
-fn firmware_trap_belongs_to_passage() {
+fn firmware_trap_belongs_to_round_trip() {
     let call = Happening::Exception {
         exception: Exception::new(Cause::CallFromSupervisor, 0),
         from: Mode::HYPERVISOR,

@@ -9,7 +9,7 @@ use machine::monitor::{Counts, Event, Report as Monitor};
 
 /// Adds the measures that need nothing but these inputs.
 pub(super) fn costs(inputs: &Inputs<'_>, figures: &mut Figures) {
-    for row in inputs.passages {
+    for row in inputs.exit_latency {
         exit_latency(row, inputs, figures);
     }
     dispatches_and_pauses(inputs, figures);
@@ -51,7 +51,7 @@ fn exit_latency(row: &Row, inputs: &Inputs<'_>, figures: &mut Figures) {
 }
 
 fn dispatches_and_pauses(inputs: &Inputs<'_>, figures: &mut Figures) {
-    let rows = inputs.passages;
+    let rows = inputs.exit_latency;
     let all = rows
         .iter()
         .find(|row| row.kind == LatencyKind::Dispatch && row.cause == "all");
@@ -170,15 +170,15 @@ mod tests {
         ];
         counts
             .into_iter()
-            .map(|(event, count)| (event.name(), count))
+            .map(|(event, count)| (event.name().into(), count))
             .collect()
     }
 
     /// One hart at a megahertz, which has counted for a second: half of it waiting, a tenth in HS mode.
     fn monitor() -> Monitor {
         let modes = [
-            ("HS", counts(100_000, 80_000, 20_000)),
-            ("VS", counts(900_000, 200_000, 480_000)),
+            ("HS".into(), counts(100_000, 80_000, 20_000)),
+            ("VS".into(), counts(900_000, 200_000, 480_000)),
         ];
         let hart = HartReport {
             hart: 0,
@@ -195,7 +195,7 @@ mod tests {
         };
         let disk = DeviceReport {
             slot: 0,
-            kind: "block",
+            kind: "block".into(),
             requests: 40,
             errors: 0,
             bytes: 0,
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    fn figures(lines: &[&str], passages: &[Row], report: Option<&Report>) -> Figures {
+    fn figures(lines: &[&str], exit_latency: &[Row], report: Option<&Report>) -> Figures {
         let mut guests = Guests::default();
         for line in lines {
             guests.line("one", line, Duration::ZERO);
@@ -222,7 +222,7 @@ mod tests {
             report,
             hardware: Some(&monitor()),
             storms: None,
-            passages,
+            exit_latency,
             guests: &guests,
         };
         let mut figures = Figures::new();
@@ -246,15 +246,15 @@ mod tests {
             dispatches: 0,
             calls: 0,
             injected: 0,
-            exits: BTreeMap::from([(ExitCause::MmioVirtio.name(), exits)]),
+            exits: BTreeMap::from([(ExitCause::MmioVirtio.name().into(), exits)]),
             events: BTreeMap::new(),
         };
         Report {
             seconds: 1.0,
             vms: vec![crate::report::VmReport {
                 name: String::from("one"),
-                state: "running",
-                stop_reason: "none",
+                state: "running".into(),
+                stop_reason: "none".into(),
                 restarts: 0,
                 guest_interrupts: None,
                 work: vec![work],
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_passage_counts_as_rare() {
+    fn a_rare_round_trip_counts_as_rare() {
         let row = |kind, cause: &str, count| Row {
             kind,
             cause: String::from(cause),

@@ -14,8 +14,8 @@ pub struct Inputs<'a> {
     pub hardware: Option<&'a machine::monitor::Report>,
     /// Accounts of the pause-loop exits, on a machine that has them.
     pub storms: Option<&'a Storms>,
-    /// The passages through the hypervisor, where they were counted.
-    pub passages: &'a [Row],
+    /// The round trips through the hypervisor, where they were counted.
+    pub exit_latency: &'a [Row],
     /// The guests' workloads.
     pub guests: &'a Guests,
 }

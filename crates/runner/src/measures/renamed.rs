@@ -1,5 +1,7 @@
 //! Former names of measures, and their present ones.
 
+use super::Measure;
+
 /// Former names with the present ones, until version 0.2.
 pub(super) const RENAMED: [(&str, &str); 55] = [
     ("etr", "throughput"),
@@ -65,6 +67,44 @@ pub(super) const RENAMED: [(&str, &str); 55] = [
     ("hypervisor-instruction-time", "hypervisor-cpi"),
 ];
 
+/// Families of measures whose members are events and exit causes.
+const MONITORED: [Measure; 4] = [
+    Measure::Events,
+    Measure::CauseOverhead,
+    Measure::CauseExitsPerSecond,
+    Measure::ExitHandlingCycles,
+];
+
+/// Former names of events and exit causes with the present ones, until version 0.1.
+const RENAMED_MEMBERS: [(&str, &str); 23] = [
+    ("fence", "sfence-vma"),
+    ("address-space", "satp"),
+    ("mmio-clock", "mmio-rtc"),
+    ("spin-begun", "spin-wait"),
+    ("spin-over", "spin-satisfied"),
+    ("spin-kept", "spin-continued"),
+    ("spins-1", "spin-wait-exits-1"),
+    ("spins-2", "spin-wait-exits-2"),
+    ("spins-3", "spin-wait-exits-3"),
+    ("spins-4", "spin-wait-exits-4"),
+    ("spins-more", "spin-wait-exits-over-4"),
+    (
+        "spins-more-by-itself",
+        "spin-wait-exits-over-4-uninterrupted",
+    ),
+    ("ticket-known", "ticket-decoded"),
+    ("holder-favoured", "holder-boosted"),
+    ("spin-found", "spin-detected"),
+    ("translations-purged", "tlb-purged"),
+    ("translations-kept", "tlb-kept"),
+    ("translations-renamed", "vmid-renewed"),
+    ("fences-armed", "fence-trap-armed"),
+    ("forwarded", "msi-forwarded"),
+    ("memory-file", "memory-resident-file"),
+    ("chain-fast", "request-fast"),
+    ("chain-general", "request-general"),
+];
+
 /// Present name of what had this name, if the name is a former one.
 pub(super) fn present_name(name: &str) -> Option<String> {
     let whole = RENAMED.iter().find(|(former, _)| *former == name);
@@ -76,5 +116,15 @@ pub(super) fn present_name(name: &str) -> Option<String> {
         let member = name.strip_prefix(former)?;
         Some(format!("{present}{member}"))
     });
-    members.next()
+    members.next().or_else(|| present_member(name))
+}
+
+/// Present name of a figure whose event or exit cause had another name.
+fn present_member(name: &str) -> Option<String> {
+    let families = MONITORED.iter().map(|measure| measure.name());
+    let mut members = families.filter_map(|family| Some((family, name.strip_prefix(family)?)));
+    let (family, member) = members.next()?;
+    let mut renamed = RENAMED_MEMBERS.iter();
+    let (_, present) = renamed.find(|(former, _)| *former == member)?;
+    Some(format!("{family}{present}"))
 }

@@ -103,7 +103,7 @@ measures! {
     PollsPerSpin = "polls-per-spin", "", Less, "how often a spinning vCPU polled before it had the lock or value";
 
     /// Virtual-instruction exceptions by PAUSE in guests (docs/reference/extensions.md, xpartitaple), from the machine's events. With
-    /// --steady they are of the whole run, from a checkpoint of all that follows it.
+    /// --steady-state they are of the whole run, from a checkpoint of all that follows it.
     PauseExits = "pause-exits", "", Less, "pause-loop exits, as the machine saw them";
 
     /// holder-preempted: the lock's holder had no hart (lock-holder preemption). waiter-preempted: the lock had been passed on, and the vCPU

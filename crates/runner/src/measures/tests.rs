@@ -19,17 +19,20 @@ fn case_one() -> (Report, Guests) {
         dispatches: 10,
         calls: 3,
         injected: 0,
-        exits: BTreeMap::from([("wrs-nto", exits(200, 14_500)), ("wfi", exits(100, 10_000))]),
+        exits: BTreeMap::from([
+            ("wrs-nto".into(), exits(200, 14_500)),
+            ("wfi".into(), exits(100, 10_000)),
+        ]),
         events: BTreeMap::from([
-            ("futile-dispatch", 5),
-            ("request-fast", 197),
-            ("request-general", 3),
+            ("futile-dispatch".into(), 5),
+            ("request-fast".into(), 197),
+            ("request-general".into(), 3),
         ]),
     };
     let vm = VmReport {
         name: String::from("one"),
-        state: "stopped",
-        stop_reason: "power-off",
+        state: "stopped".into(),
+        stop_reason: "power-off".into(),
         restarts: 0,
         guest_interrupts: None,
         work: (0..4).map(work).collect(),
@@ -85,7 +88,7 @@ fn the_papers_figures_follow_from_each_other() {
         report: Some(&report),
         hardware: None,
         storms: None,
-        passages: &[],
+        exit_latency: &[],
         guests: &guests,
     };
     let figures = compute(&inputs);
@@ -123,7 +126,7 @@ fn every_figure_has_a_definition() {
         report: Some(&report),
         hardware: None,
         storms: None,
-        passages: &[],
+        exit_latency: &[],
         guests: &guests,
     };
     let figures = compute(&inputs);
@@ -157,14 +160,14 @@ fn host_interrupts_are_those_of_hs_mode() {
         exits_to_machine: BTreeMap::new(),
         traps: BTreeMap::from([
             (
-                "HS",
+                "HS".into(),
                 traps(&[
                     ("supervisor guest external interrupt", 3),
                     ("machine timer interrupt", 100),
                 ]),
             ),
             (
-                "VS",
+                "VS".into(),
                 traps(&[
                     ("supervisor guest external interrupt", 2),
                     ("supervisor timer interrupt", 1),
@@ -188,7 +191,7 @@ fn host_interrupts_are_those_of_hs_mode() {
         report: None,
         hardware: Some(&hardware),
         storms: None,
-        passages: &[],
+        exit_latency: &[],
         guests: &Guests::default(),
     });
     near(&figures, "host-interrupts-per-second.guest", 20.0, 1e-9);
@@ -210,7 +213,10 @@ fn instruction_time_includes_part_of_walks() {
             ("walks", 2_500),
             ("walk-cycles", 62_500),
         ];
-        BTreeMap::from(events)
+        events
+            .map(|(event, count)| (event.into(), count))
+            .into_iter()
+            .collect()
     };
     let hart = |hart| machine::monitor::HartReport {
         hart,
@@ -246,7 +252,7 @@ fn instruction_time_includes_part_of_walks() {
         report: None,
         hardware: Some(&hardware),
         storms: None,
-        passages: &[],
+        exit_latency: &[],
         guests: &guests,
     });
     near(&figures, "guest-instructions", 0.25, 1e-9);
@@ -387,7 +393,7 @@ fn each_of_several_vms_has_a_throughput() {
             report: None,
             hardware: None,
             storms: None,
-            passages: &[],
+            exit_latency: &[],
             guests: &guests,
         })
     };
@@ -436,12 +442,12 @@ fn former_names_lead_to_measures() {
 
 #[test]
 fn stored_figures_come_under_present_names() {
-    let stored = r#"{"ends":3.0,"etr":2.5,"exits-per-second.wfi":1.0}"#;
+    let stored = r#"{"ends":3.0,"etr":2.5,"events.spin-begun":4.0,"exits-per-second.wfi":1.0}"#;
     let figures: Figures = serde_json::from_str(stored).unwrap();
     assert_eq!(figures.get(Measure::Throughput), Some(2.5));
     assert_eq!(
         serde_json::to_string(&figures).unwrap(),
-        r#"{"completions":3.0,"exits-per-second.wfi":1.0,"throughput":2.5}"#
+        r#"{"completions":3.0,"events.spin-wait":4.0,"exits-per-second.wfi":1.0,"throughput":2.5}"#
     );
     let error = serde_json::from_str::<Figures>(r#"{"charm":1.0}"#).unwrap_err();
     assert!(error.to_string().contains("charm"), "{error}");

@@ -160,8 +160,8 @@ impl Collector {
             Record::Vm(record) => {
                 let vm = VmReport {
                     name: String::from(record.name.as_str()),
-                    state: record.state.name(),
-                    stop_reason: record.stop_reason.name(),
+                    state: record.state.name().into(),
+                    stop_reason: record.stop_reason.name().into(),
                     restarts: record.restarts,
                     guest_interrupts: None,
                     work: Vec::new(),

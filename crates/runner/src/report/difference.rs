@@ -58,13 +58,16 @@ impl Work {
                 let before = earlier.and_then(|work| work.exits.get(cause));
                 let less = |of: fn(&Exits) -> u64| of(exits).saturating_sub(before.map_or(0, of));
                 let (count, cycles) = (less(|exits| exits.count), less(|exits| exits.cycles));
-                (*cause, Exits { count, cycles })
+                (cause.clone(), Exits { count, cycles })
             })
             .filter(|(_, exits)| exits.count != 0 || exits.cycles != 0)
             .collect();
         let events = self.events.iter().map(|(event, count)| {
             let before = earlier.and_then(|work| work.events.get(event));
-            (*event, count.saturating_sub(before.copied().unwrap_or(0)))
+            (
+                event.clone(),
+                count.saturating_sub(before.copied().unwrap_or(0)),
+            )
         });
         Self {
             hart: self.hart,

@@ -113,8 +113,8 @@ impl Report {
             "device",
         ]);
         for vm in &self.vms {
-            let ended = match vm.stop_reason {
-                "none" => vm.state,
+            let ended = match &*vm.stop_reason {
+                "none" => &*vm.state,
                 reason => reason,
             };
             let unknown = || String::from("-");

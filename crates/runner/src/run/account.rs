@@ -36,8 +36,8 @@ pub struct Outcome {
     pub monitor: Option<Monitor>,
     /// Accounts of the pause-loop exits, on a machine that has them.
     pub storms: Option<Storms>,
-    /// The passages through the hypervisor, where they were counted.
-    pub passages: Vec<Row>,
+    /// The round trips through the hypervisor, where they were counted.
+    pub exit_latency: Vec<Row>,
     /// Figures of the guests' workloads.
     pub guests: Guests,
     /// Failures, for people.
@@ -180,8 +180,8 @@ impl Account {
                 // Whoever leaves by the escape key, or runs into the limit, ends what goes on.
                 let asked = self.operator_ended && ending == Ending::Finished;
                 for vm in report.vms.iter().filter(|vm| !vm.is_orderly()) {
-                    let (name, state, reason) = (&vm.name, vm.state, vm.stop_reason);
-                    let goes_on = reason == StopReason::None.name();
+                    let (name, state, reason) = (&vm.name, &vm.state, &vm.stop_reason);
+                    let goes_on = *reason == StopReason::None.name();
                     if goes_on {
                         unfinished.push(name.clone());
                     }
@@ -198,7 +198,7 @@ impl Account {
             report,
             monitor: self.monitor,
             storms: self.storms,
-            passages: Vec::new(),
+            exit_latency: Vec::new(),
             guests: self.guests,
             failures,
             unfinished,

@@ -86,13 +86,14 @@ pub struct Storms {
 }
 
 /// How long a lock was held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Held {
     /// How often.
     pub times: u64,
     /// In all, in nanoseconds.
     pub nanoseconds: u64,
     /// For the longest time, in nanoseconds.
+    #[serde(alias = "most")]
     pub longest: u64,
 }
 

@@ -27,8 +27,8 @@ fn report(harts: [(u64, u64, u64, u64); 2]) -> Report {
     };
     let vm = VmReport {
         name: String::from("a"),
-        state: "running",
-        stop_reason: "none",
+        state: "running".into(),
+        stop_reason: "none".into(),
         restarts: 0,
         guest_interrupts: None,
         work: harts.iter().enumerate().map(work).collect(),
@@ -96,7 +96,7 @@ fn report_after_vms_end_closes_nothing() {
     let accounts = [(100, 80, 10, 10), (100, 60, 5, 35)];
     let (before, mut after) = (report(accounts), report(accounts));
     assert!(same_vms_run(&before, &after));
-    after.vms[0].state = "stopped";
+    after.vms[0].state = "stopped".into();
     assert!(!same_vms_run(&before, &after));
 }
 
@@ -109,7 +109,7 @@ fn last_end_with_all_working_closes() {
         let each = [b"1", b"2", b"3", b"4"].into_iter();
         each.map(|name| End {
             copy: name.to_vec(),
-            passages: Vec::new(),
+            exit_latency: Vec::new(),
         })
         .collect()
     };
@@ -119,7 +119,7 @@ fn last_end_with_all_working_closes() {
         asked.borrow_mut().push(copy.to_vec());
         let mut answer = report(accounts);
         match copy {
-            b"4" => answer.vms[0].state = "stopped",
+            b"4" => answer.vms[0].state = "stopped".into(),
             b"3" => {
                 return Err(CheckpointFailure::Refused {
                     command: String::from("stats"),

@@ -31,10 +31,7 @@ fn entry(point: Point, figures: &[(&str, f64)]) -> Entry {
     Entry {
         id: Fingerprint::of(format!("{point:?}").as_bytes()),
         made_by: MadeBy::default(),
-        outcome: Outcome::Finished {
-            figures: figures.collect::<Figures>(),
-            report: serde_json::Value::Null,
-        },
+        outcome: Outcome::of_figures(figures.collect::<Figures>()),
         point,
     }
 }

@@ -201,7 +201,7 @@ impl Grid {
     /// The points: for each combination all seeds, in order.
     pub fn points(&self, system: &Path, changes: &[String], computer: &Computer) -> Vec<Point> {
         let point = |combination: &Combination, seed| Point {
-            passages: false,
+            exit_latency: false,
             system: system.to_owned(),
             changes: changes
                 .iter()

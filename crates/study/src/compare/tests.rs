@@ -97,8 +97,7 @@ fn figures_are_compared_phase_by_phase() {
         .zip(etr)
         .map(|(point, etr)| {
             let figures = Figures::from([(Measure::Throughput, etr)]);
-            let report = serde_json::Value::Null;
-            entry(point, Outcome::Finished { figures, report })
+            entry(point, Outcome::of_figures(figures))
         })
         .collect();
     let comparison = Comparison::new(&grid, &entries, 0.0);
@@ -146,10 +145,7 @@ fn compared_within(
         let second = point.changes.contains(&String::from("spin=wapd"));
         let outcome = match etr(second, point.seed) {
             None => Outcome::Failed(String::from("it took longer than it may")),
-            Some(etr) => Outcome::Finished {
-                figures: Figures::from([(Measure::Throughput, etr)]),
-                report: serde_json::Value::Null,
-            },
+            Some(etr) => Outcome::of_figures(Figures::from([(Measure::Throughput, etr)])),
         };
         entry(point, outcome)
     });
@@ -275,8 +271,7 @@ fn best_of_three_uses_all_pairs() {
             };
             let etr = (point.seed + 1) as f64 * factor;
             let figures = Figures::from([(Measure::Throughput, etr)]);
-            let report = serde_json::Value::Null;
-            entry(point, Outcome::Finished { figures, report })
+            entry(point, Outcome::of_figures(figures))
         });
         let entries: Vec<Entry> = entries.collect();
         let comparison = Comparison::new(&grid, &entries, 0.0);

@@ -1,6 +1,7 @@
 //! Points as children of this command: one that crashes takes nobody with it.
 
-use super::{Computer, Outcome, Point, Runner, figures_of};
+use super::{Computer, Outcome, Point, Runner};
+use runner::document::RunDocument;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -73,9 +74,9 @@ impl ChildRunner<'_> {
             }
         }
         if point.window.is_some() {
-            words.push("--steady".into());
+            words.push("--steady-state".into());
         }
-        if point.passages {
+        if point.exit_latency {
             words.push("--exit-latency".into());
         }
         if point.shares {
@@ -166,12 +167,11 @@ impl Runner for ChildRunner<'_> {
     }
 }
 
-/// Takes a report apart.
+/// Reads a child's report.
 fn read_report(bytes: &[u8]) -> Result<Outcome, String> {
-    let report: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| format!("its report: {error}"))?;
-    let figures = figures_of(&report).map_err(|error| format!("its {error}"))?;
-    Ok(Outcome::Finished { figures, report })
+    let report = RunDocument::read(bytes).map_err(|error| format!("its report: {error}"))?;
+    let report = Box::new(report);
+    Ok(Outcome::Finished { report })
 }
 
 fn describe(status: ExitStatus) -> String {
@@ -263,7 +263,7 @@ mod tests {
         assert!(failure("exit 4").contains("longer than it may"));
         assert!(failure("kill -SEGV $$").contains("signal 11"));
         assert!(failure(&format!("{LAST} echo nonsense > $json")).contains("its report"));
-        assert!(failure(&format!("{LAST} echo '{{}}' > $json")).contains("no measures"));
+        assert!(failure(&format!("{LAST} echo '{{}}' > $json")).contains("`measures`"));
         assert!(failure("true").contains("could not be run"));
     }
 

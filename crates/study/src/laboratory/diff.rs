@@ -28,6 +28,8 @@ pub struct Diff {
     pub makers: Vec<String>,
     /// Runs that one file has alone, and which of the two.
     pub alone: Vec<(usize, String)>,
+    /// Measures that one file alone has of runs that both have, and which of the two.
+    pub unmatched: Vec<(usize, String)>,
     /// Measures that are the same to the last digit in all runs.
     pub equal: usize,
     /// The others.
@@ -55,12 +57,20 @@ pub fn diff(first: &[Recorded], second: &[Recorded], wanted: &[String], smallest
         .collect();
     makers.sort();
     makers.dedup();
+    let mut unmatched = BTreeSet::new();
     let mut equal = 0;
     let (mut compared, mut evidence) = (Vec::new(), Vec::new());
     for name in ours.intersection(&theirs) {
         let (Some(one), Some(other)) = (one.get(name), other.get(name)) else {
             continue;
         };
+        let (before, after) = (measures(one), measures(other));
+        let alone = |file: usize, names: &BTreeSet<String>, others: &BTreeSet<String>| {
+            let names = names.difference(others).cloned();
+            names.map(|name| (file, name)).collect::<Vec<_>>()
+        };
+        unmatched.extend(alone(1, &before, &after));
+        unmatched.extend(alone(2, &after, &before));
         for (measure, pairs) in paired(one, other) {
             if pairs.iter().all(|(before, after)| before == after) {
                 equal += 1;
@@ -81,6 +91,7 @@ pub fn diff(first: &[Recorded], second: &[Recorded], wanted: &[String], smallest
     Diff {
         makers,
         alone,
+        unmatched: unmatched.into_iter().collect(),
         equal,
         compared,
     }
@@ -96,11 +107,9 @@ fn flipped(pairs: &[(f64, f64)]) -> Vec<(f64, f64)> {
 fn groups(runs: &[Recorded], wanted: &[String]) -> Groups {
     let mut groups = Groups::new();
     for run in runs {
-        let measures = run.report.get("measures").and_then(|all| all.as_object());
-        let figures = measures.into_iter().flatten().filter_map(|(name, value)| {
-            let is_wanted = wanted.is_empty() || wanted.contains(name);
-            Some((name.clone(), value.as_f64().filter(|_| is_wanted)?))
-        });
+        let figures = run.report.measures.iter();
+        let figures = figures.map(|(name, value)| (String::from(name.as_str()), value));
+        let figures = figures.filter(|(name, _)| wanted.is_empty() || wanted.contains(name));
         let own = groups.entry(name(run)).or_default();
         own.insert(run.point.seed, figures.collect());
     }
@@ -127,6 +136,13 @@ fn name(run: &Recorded) -> String {
             .map(|change| super::tidy::without_seed(change)),
     );
     words.join(" ")
+}
+
+/// Names of the measures of a group of runs.
+fn measures(runs: &BTreeMap<u64, BTreeMap<String, f64>>) -> BTreeSet<String> {
+    runs.values()
+        .flat_map(|figures| figures.keys().cloned())
+        .collect()
 }
 
 /// The pairs of each measure that both have, seed by seed.
@@ -159,6 +175,13 @@ impl Diff {
         for (file, name) in &self.alone {
             let which = if *file == 1 { "first" } else { "second" };
             text += &format!("in the {which} alone: {name}\n");
+        }
+        for (file, which) in [(1, "first"), (2, "second")] {
+            let own = self.unmatched.iter().filter(|(of, _)| *of == file);
+            let names: Vec<&str> = own.map(|(_, name)| name.as_str()).collect();
+            if !names.is_empty() {
+                text += &format!("measures in the {which} alone: {}\n", names.join(", "));
+            }
         }
         let mut last = "";
         let mut table = Table::new(["measure", "second / first", "interval", "verdict"]);
@@ -203,6 +226,8 @@ impl Diff {
 mod tests {
     use super::super::{Computer, MadeBy, Point};
     use super::*;
+    use runner::document::RunDocument;
+    use runner::measures::{Figures, Measure};
     use system::fingerprint::Fingerprint;
 
     fn run(change: &str, seed: u64, etr: f64, maker: &str) -> Recorded {
@@ -224,7 +249,10 @@ mod tests {
                     Fingerprint::of(maker.as_bytes()),
                 )]),
             },
-            report: serde_json::json!({ "measures": { "throughput": etr, "completions": 5.0 } }),
+            report: RunDocument::of_figures(Figures::from([
+                (Measure::Throughput, etr),
+                (Measure::Completions, 5.0),
+            ])),
         }
     }
 
@@ -266,6 +294,22 @@ mod tests {
         assert_eq!(
             (same.compared.len(), same.equal, same.makers.len()),
             (0, 2, 0)
+        );
+    }
+
+    #[test]
+    fn measures_of_one_file_are_told() {
+        let first = [run("spin=wapd", 0, 1.0, "a")];
+        let mut second = first.clone();
+        second[0].report.measures =
+            Figures::from([(Measure::Throughput, 1.0), (Measure::Elapsed, 2.0)]);
+        let found = diff(&first, &second, &[], 0.0);
+        let (completions, elapsed) = (String::from("completions"), String::from("elapsed"));
+        assert_eq!(found.unmatched, [(1, completions), (2, elapsed)]);
+        let text = found.show();
+        assert!(
+            text.contains("measures in the second alone: elapsed"),
+            "{text}"
         );
     }
 

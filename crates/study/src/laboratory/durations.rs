@@ -159,7 +159,7 @@ fn kind(point: &Point) -> String {
             .map(|change| without_seed(change))
             .collect::<Vec<_>>(),
         &point.computer,
-        (point.native, point.kvm, point.passages),
+        (point.native, point.kvm, point.exit_latency),
         point.start.as_ref().map(|start| (&start.text, start.span)),
     );
     // Text keys and plain values alone: this cannot fail.
@@ -186,10 +186,7 @@ mod tests {
         fn run(&self, point: &Point) -> Option<Outcome> {
             match point.seed {
                 7 => Some(Outcome::Failed(String::from("odd"))),
-                _ => Some(Outcome::Finished {
-                    figures: runner::measures::Figures::new(),
-                    report: serde_json::Value::Null,
-                }),
+                _ => Some(Outcome::of_figures(runner::measures::Figures::new())),
             }
         }
     }

@@ -76,9 +76,13 @@ pub struct Point {
     /// Shifts at the beginning, where nuisance factors are varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
-    /// Counts the passages through the hypervisor in the window.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub passages: bool,
+    /// Counts the round trips through the hypervisor in the window.
+    #[serde(
+        default,
+        alias = "passages",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub exit_latency: bool,
 }
 
 /// Makers of a result. Two results with equal makers on the machine are equal to the last digit.
@@ -227,7 +231,7 @@ impl Point {
             &self.start,
             &self.window,
             &self.shift,
-            self.passages,
+            self.exit_latency,
             made_by,
         );
         // Text keys and plain values alone: this cannot fail.

@@ -1,7 +1,24 @@
 //! Runs that were recorded, to be repeated.
 
 use super::{Entry, MadeBy, Outcome, Point};
-use serde_json::Value;
+use runner::document::RunDocument;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What `partita run --json` writes: the run's document with all that it follows from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunReport {
+    /// The run's document.
+    #[serde(flatten)]
+    pub document: RunDocument,
+    /// The point that was run; a child of a series leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub point: Option<Point>,
+    /// Makers of the result; a child of a series leaves them out.
+    #[serde(default, rename = "made-by", skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<MadeBy>,
+}
 
 /// A run as a file recorded it.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,43 +27,67 @@ pub struct Recorded {
     pub point: Point,
     /// Makers of the result.
     pub made_by: MadeBy,
-    /// The report, with its measures.
-    pub report: Value,
+    /// The run's document.
+    pub report: RunDocument,
+}
+
+/// Runs of a comparison, as its JSON has them.
+#[derive(Debug, Deserialize)]
+struct Runs {
+    runs: Vec<Entry>,
+}
+
+/// Parts by which the kinds of file are told apart.
+#[derive(Debug, Deserialize)]
+struct Parts {
+    runs: Option<IgnoredAny>,
+    partita_results: Option<IgnoredAny>,
 }
 
 /// Most differences that are told of one run.
 const MAX_DIFFERENCES: usize = 12;
 
 impl Recorded {
-    /// Reads what `run --json` or `compare --json` wrote, or a file of results.
+    /// Reads what `run --json` or `compare --json` wrote, or a file of results. Former names of measures and parts are read as the
+    /// present ones.
     ///
     /// # Errors
     /// Why it is none of these.
     pub fn read(text: &str) -> Result<Vec<Self>, String> {
-        if let Ok(whole) = serde_json::from_str::<Value>(text) {
-            if let Some(runs) = whole.get("runs").and_then(Value::as_array) {
-                return runs.iter().map(Self::of_entry).collect();
+        match serde_json::from_str::<Parts>(text) {
+            Ok(Parts { runs: Some(_), .. }) => {
+                let Runs { runs } = parse(text)?;
+                runs.into_iter().map(Self::of_entry).collect()
             }
-            let part = |name: &str| whole.get(name).cloned();
-            let (Some(point), Some(made_by)) = (part("point"), part("made-by")) else {
-                return Err(String::from(
-                    "this does not say what made it; take a file that `partita run --json` or `partita compare --json` wrote",
-                ));
-            };
-            return Ok(vec![Self {
-                point: serde_json::from_value(point).map_err(|error| format!("point: {error}"))?,
-                made_by: serde_json::from_value(made_by)
-                    .map_err(|error| format!("made-by: {error}"))?,
-                report: whole,
-            }]);
+            Ok(Parts {
+                partita_results: None,
+                ..
+            }) => Ok(vec![Self::of_report(text)?]),
+            _ => Self::of_lines(text),
         }
+    }
+
+    fn of_report(text: &str) -> Result<Self, String> {
+        let report: RunReport = parse(text)?;
+        let (Some(point), Some(made_by)) = (report.point, report.made_by) else {
+            return Err(String::from(
+                "this does not say what made it; take a file that `partita run --json` or `partita compare --json` wrote",
+            ));
+        };
+        Ok(Self {
+            point,
+            made_by,
+            report: report.document,
+        })
+    }
+
+    /// Reads the lines of a file of results, after its first.
+    fn of_lines(text: &str) -> Result<Vec<Self>, String> {
         let lines = text.lines().enumerate().skip(1);
         let runs: Result<Vec<Self>, String> = lines
             .map(|(index, line)| {
-                let entry = serde_json::from_str(line).map_err(|error| error.to_string());
-                entry
-                    .and_then(|entry| Self::of_entry(&entry))
-                    .map_err(|error| format!("line {}: {error}", index + 1))
+                let run = parse(line).and_then(Self::of_entry);
+                run.map_err(|error| format!("line {}: {error}", index + 1))
             })
             .collect();
         match runs {
@@ -55,14 +96,12 @@ impl Recorded {
         }
     }
 
-    fn of_entry(value: &Value) -> Result<Self, String> {
-        let entry: Entry =
-            serde_json::from_value(value.clone()).map_err(|error| format!("not a run: {error}"))?;
+    fn of_entry(entry: Entry) -> Result<Self, String> {
         match entry.outcome {
-            Outcome::Finished { report, .. } => Ok(Self {
+            Outcome::Finished { report } => Ok(Self {
                 point: entry.point,
                 made_by: entry.made_by,
-                report,
+                report: *report,
             }),
             Outcome::Failed(why) => Err(format!(
                 "the run with seed {} failed, so there is nothing to compare with: {why}",
@@ -70,6 +109,15 @@ impl Recorded {
             )),
         }
     }
+}
+
+/// Reads a part of a file.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| {
+        format!(
+            "not a run of this version: {error}; make it anew, or read it by the version that wrote it"
+        )
+    })
 }
 
 impl MadeBy {
@@ -101,7 +149,9 @@ pub fn differences(then: &Recorded, now: &Entry) -> Vec<String> {
     let mut found = Vec::new();
     match &now.outcome {
         Outcome::Failed(why) => found.push(format!("it failed: {why}")),
-        Outcome::Finished { report, .. } => compare("", &then.report, report, &mut found),
+        Outcome::Finished { report } => {
+            compare("", &figures(&then.report), &figures(report), &mut found);
+        }
     }
     let more = found.len().saturating_sub(MAX_DIFFERENCES);
     found.truncate(MAX_DIFFERENCES);
@@ -111,22 +161,26 @@ pub fn differences(then: &Recorded, now: &Entry) -> Vec<String> {
     found
 }
 
-/// Parts of a report that are no figures of the run: where its report comes from, and what another run, the native one, makes of it.
-const NO_FIGURES: [&str; 3] = [".point", ".made-by", ".against-native"];
+/// A document as it is written, so that no part of it is forgotten in a comparison. What another run, the native one, makes of
+/// it is left out.
+fn figures(document: &RunDocument) -> Value {
+    let own = RunDocument {
+        against_native: None,
+        ..document.clone()
+    };
+    // Text keys and plain values alone: this cannot fail.
+    serde_json::to_value(own).unwrap_or_default()
+}
 
 fn compare(path: &str, then: &Value, now: &Value, found: &mut Vec<String>) {
-    if NO_FIGURES.contains(&path) {
-        return;
-    }
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => {
             let mut keys: Vec<&String> = then.keys().chain(now.keys()).collect();
             keys.sort();
             keys.dedup();
             for key in keys {
-                let at = |object: &serde_json::Map<String, Value>| {
-                    object.get(key).cloned().unwrap_or(Value::Null)
-                };
+                let at =
+                    |object: &Map<String, Value>| object.get(key).cloned().unwrap_or(Value::Null);
                 compare(&format!("{path}.{key}"), &at(then), &at(now), found);
             }
         }
@@ -147,13 +201,13 @@ fn compare(path: &str, then: &Value, now: &Value, found: &mut Vec<String>) {
 mod tests {
     use super::*;
     use crate::laboratory::Computer;
-    use runner::measures::Figures;
+    use runner::measures::{Figures, Measure};
     use serde_json::json;
     use std::collections::BTreeMap;
     use std::path::PathBuf;
     use system::fingerprint::Fingerprint;
 
-    fn recorded(report: Value) -> Recorded {
+    fn recorded(report: RunDocument) -> Recorded {
         Recorded {
             point: Point {
                 system: PathBuf::from("a.toml"),
@@ -172,7 +226,7 @@ mod tests {
         }
     }
 
-    fn entry(report: Value) -> Entry {
+    fn entry(report: RunDocument) -> Entry {
         let Recorded {
             point,
             made_by,
@@ -183,50 +237,88 @@ mod tests {
             point,
             made_by,
             outcome: Outcome::Finished {
-                figures: Figures::new(),
-                report,
+                report: Box::new(report),
             },
         }
     }
 
+    fn document(throughput: f64) -> RunDocument {
+        RunDocument::of_figures(Figures::from([(Measure::Throughput, throughput)]))
+    }
+
     #[test]
     fn digits_count_and_makers_do_not() {
-        let then = recorded(json!({ "a": [1, 2.5], "point": 1 }));
-        assert!(differences(&then, &entry(json!({ "a": [1, 2.5] }))).is_empty());
-        let now = entry(json!({ "a": [1, 2.500000000000001], "b": {} }));
-        let found = differences(&then, &now);
+        let then = recorded(document(2.5));
+        assert!(differences(&then, &entry(document(2.5))).is_empty());
+        let mut now = document(2.500000000000001);
+        now.from_host.push(String::from("a disk"));
+        now.against_native = Some(Figures::new());
+        let found = differences(&then, &entry(now));
         assert_eq!(
             found,
             [
-                "a[1]: 2.5 then, 2.500000000000001 now",
-                "b: null then, {} now"
+                "from-host: [] then, [\"a disk\"] now",
+                "measures.throughput: 2.5 then, 2.500000000000001 now"
             ]
         );
     }
 
     #[test]
     fn all_three_kinds_of_file_are_read() {
-        let report = json!({ "measures": { "throughput": 0.1 } });
-        let run = serde_json::to_value(entry(report.clone())).unwrap();
+        let run = serde_json::to_value(entry(document(0.1))).unwrap();
         let comparison = json!({ "comparison": {}, "runs": [run] }).to_string();
-        let results = format!("{{\"partita_results\":1}}\n{run}\n{run}\n");
-        assert_eq!(Recorded::read(&comparison).unwrap(), [recorded(report)]);
+        let results = format!("{{\"partita_results\":2}}\n{run}\n{run}\n");
+        assert_eq!(
+            Recorded::read(&comparison).unwrap(),
+            [recorded(document(0.1))]
+        );
         assert_eq!(Recorded::read(&results).unwrap().len(), 2);
-        let single = json!({ "point": run["point"], "made-by": run["made_by"], "seconds": 1 });
-        assert_eq!(Recorded::read(&single.to_string()).unwrap().len(), 1);
+        let Recorded {
+            point,
+            made_by,
+            report,
+        } = recorded(document(0.1));
+        let single = RunReport {
+            document: report,
+            point: Some(point),
+            made_by: Some(made_by),
+        };
+        let single = serde_json::to_string(&single).unwrap();
+        assert_eq!(Recorded::read(&single).unwrap(), [recorded(document(0.1))]);
         for nothing in ["{}", "", "a diary", "{\"partita_results\":1}\n"] {
             assert!(Recorded::read(nothing).is_err(), "{nothing}");
         }
     }
 
     #[test]
+    fn renamed_measures_match() {
+        let then = recorded(document(2.5));
+        let now = entry(document(2.5));
+        let point = serde_json::to_value(&then.point).unwrap();
+        let made_by = serde_json::to_value(&then.made_by).unwrap();
+        let former = json!({ "measures": { "etr": 2.5 }, "point": point, "made-by": made_by });
+        let former = Recorded::read(&former.to_string()).unwrap();
+        assert_eq!(differences(&former[0], &now), Vec::<String>::new());
+        let unknown = former_text(&point, &made_by);
+        let error = Recorded::read(&unknown).unwrap_err();
+        assert!(
+            error.contains("no measure \"fame\"") && error.contains("anew"),
+            "{error}"
+        );
+    }
+
+    fn former_text(point: &Value, made_by: &Value) -> String {
+        json!({ "measures": { "fame": 2.5 }, "point": point, "made-by": made_by }).to_string()
+    }
+
+    #[test]
     fn kvm_runs_are_recorded_as_such() {
-        let mut under_kvm = entry(json!({}));
+        let mut under_kvm = entry(document(1.0));
         under_kvm.point.kvm = true;
         let text = serde_json::to_string(&under_kvm).unwrap();
         let read: Entry = serde_json::from_str(&text).unwrap();
         assert_eq!(read.point, under_kvm.point);
-        let other = entry(json!({}));
+        let other = entry(document(1.0));
         assert_ne!(
             under_kvm.point.identity(&under_kvm.made_by),
             other.point.identity(&other.made_by)
@@ -243,7 +335,7 @@ mod tests {
 
     #[test]
     fn changed_makers_are_named() {
-        let then = recorded(Value::Null).made_by;
+        let then = recorded(document(1.0)).made_by;
         let mut now = then.clone();
         assert!(then.differences(&now).is_empty());
         now.files

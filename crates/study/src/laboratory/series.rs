@@ -235,10 +235,10 @@ mod tests {
             if point.seed % 2 == 1 {
                 return Some(Outcome::Failed(String::from("odd")));
             }
-            Some(Outcome::Finished {
-                figures: Figures::from([(Measure::Completions, point.seed as f64)]),
-                report: serde_json::Value::Null,
-            })
+            Some(Outcome::of_figures(Figures::from([(
+                Measure::Completions,
+                point.seed as f64,
+            )])))
         }
     }
 

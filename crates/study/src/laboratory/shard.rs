@@ -109,8 +109,8 @@ fn better(path: &Path, known: Option<&Entry>, entry: &Entry) -> Result<bool, Mer
     let Some(known) = known else { return Ok(true) };
     match (&known.outcome, &entry.outcome) {
         (Outcome::Failed(_), Outcome::Finished { .. }) => Ok(true),
-        (Outcome::Finished { figures, .. }, Outcome::Finished { figures: other, .. })
-            if figures != other =>
+        (Outcome::Finished { report }, Outcome::Finished { report: other })
+            if report.measures != other.measures =>
         {
             Err(MergeError::Contradiction {
                 path: path.to_owned(),
@@ -143,10 +143,7 @@ mod tests {
             profile: None,
             files: BTreeMap::new(),
         };
-        let finished = |etr| Outcome::Finished {
-            figures: Figures::from([(Measure::Throughput, etr)]),
-            report: serde_json::Value::Null,
-        };
+        let finished = |etr| Outcome::of_figures(Figures::from([(Measure::Throughput, etr)]));
         Entry {
             id: point.identity(&made_by),
             point,

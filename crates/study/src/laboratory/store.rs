@@ -13,7 +13,9 @@ use std::time::Duration;
 use system::fingerprint::Fingerprint;
 
 /// Version of the file's form: raised when a line's meaning changes.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
+/// Oldest form that is read: its lines have the measures a second time.
+const OLDEST_FORM: u32 = 1;
 /// How often, and at which distance, a file that is in use is tried again.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -24,6 +26,10 @@ struct Head {
     /// [`FORM`].
     partita_results: u32,
 }
+
+const HEAD: Head = Head {
+    partita_results: FORM,
+};
 
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,7 +65,7 @@ pub enum StoreError {
     Foreign(PathBuf),
     /// The file is of another version.
     #[error(
-        "{path}:1: these results are of form {found}, and this version reads form {FORM}; name another file with --results", path = path.display()
+        "{path}:1: these results are of form {found}, and this version reads forms {OLDEST_FORM} to {FORM}; name another file with --results", path = path.display()
     )]
     Version {
         /// The file.
@@ -69,7 +75,7 @@ pub enum StoreError {
     },
     /// A line that was whole cannot be read.
     #[error(
-        "{path}:{line}: {error}; the line is damaged: remove it and run again what it held", path = path.display()
+        "{path}:{line}: {error}; the line is damaged or of another version: remove it and run again what it held, or name another file with --results", path = path.display()
     )]
     Line {
         /// The file.
@@ -120,7 +126,11 @@ impl Store {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
-        let (entries, whole) = parse(path, &bytes)?;
+        let Parsed {
+            entries,
+            whole,
+            form,
+        } = parse(path, &bytes)?;
         let mut store = Self {
             path: path.to_owned(),
             file,
@@ -128,11 +138,11 @@ impl Store {
             whole,
             unsaved: Vec::new(),
         };
-        if whole == 0 {
-            let head = Head {
-                partita_results: FORM,
-            };
-            store.write(&head).map_err(failed)?;
+        match form {
+            None => store.write(&HEAD).map_err(failed)?,
+            Some(FORM) => {}
+            // Lines of this form follow, which an older command must not take for its own.
+            Some(_) => store.renew_head().map_err(failed)?,
         }
         Ok(store)
     }
@@ -146,7 +156,7 @@ impl Store {
             path: path.to_owned(),
             error,
         })?;
-        Ok(parse(path, &bytes)?.0.into_values().collect())
+        Ok(parse(path, &bytes)?.entries.into_values().collect())
     }
 
     /// Where it is.
@@ -187,6 +197,14 @@ impl Store {
         Ok(())
     }
 
+    /// Writes the first line of this form over that of an older one, which is as long.
+    fn renew_head(&mut self) -> std::io::Result<()> {
+        let head = serde_json::to_vec(&HEAD)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&head)?;
+        self.file.sync_data()
+    }
+
     /// Writes one line behind the whole ones; what a failed attempt left is overwritten.
     fn write(&mut self, value: &impl Serialize) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(value)?;
@@ -200,9 +218,19 @@ impl Store {
     }
 }
 
-/// The entries of a file, and how many of its bytes are whole lines.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(BTreeMap<Fingerprint, Entry>, u64), StoreError> {
+/// What a file holds.
+struct Parsed {
+    entries: BTreeMap<Fingerprint, Entry>,
+    /// Bytes of the file that are whole lines.
+    whole: u64,
+    /// Form of the file, if it has a first line.
+    form: Option<u32>,
+}
+
+/// Reads the lines of a file.
+fn parse(path: &Path, bytes: &[u8]) -> Result<Parsed, StoreError> {
     let mut entries = BTreeMap::new();
+    let mut form = None;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n');
     let whole = whole.map_or(0, |last| last + 1);
     let lines = bytes.get(..whole).unwrap_or_default();
@@ -215,12 +243,13 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(BTreeMap<Fingerprint, Entry>, u64
     for (index, line) in lines.split(|byte| *byte == b'\n').enumerate() {
         if index == 0 && whole > 0 {
             let head: Head = serde_json::from_slice(line).map_err(|_| foreign())?;
-            if head.partita_results != FORM {
+            if !(OLDEST_FORM..=FORM).contains(&head.partita_results) {
                 return Err(StoreError::Version {
                     path: path.to_owned(),
                     found: head.partita_results,
                 });
             }
+            form = Some(head.partita_results);
             continue;
         }
         if line.is_empty() {
@@ -233,7 +262,11 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(BTreeMap<Fingerprint, Entry>, u64
         })?;
         entries.insert(entry.id.clone(), entry);
     }
-    Ok((entries, whole as u64))
+    Ok(Parsed {
+        entries,
+        whole: whole as u64,
+        form,
+    })
 }
 
 /// Returns whether bytes begin as our first line does, as far as they go.

@@ -110,9 +110,8 @@ fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
     };
     match &entry.outcome {
         Outcome::Failed(_) => vec![line("failed", "", 1.0)],
-        Outcome::Finished { figures, .. } => {
-            let each = figures
-                .iter()
+        Outcome::Finished { report } => {
+            let each = (report.measures.iter())
                 .map(|(measure, value)| line(measure.as_str(), measure.measure().unit(), value));
             each.collect()
         }
@@ -178,10 +177,7 @@ mod tests {
 
     #[test]
     fn each_figure_is_a_line() {
-        let finished = |etr| Outcome::Finished {
-            figures: Figures::from([(Measure::Throughput, etr)]),
-            report: serde_json::Value::Null,
-        };
+        let finished = |etr| Outcome::of_figures(Figures::from([(Measure::Throughput, etr)]));
         let entries = [
             entry(
                 &["spin=wapd", "harts=2", "vm.a.command-line=\"x seed=1\""],

@@ -123,13 +123,10 @@ mod tests {
             id: Fingerprint::of(b"id"),
             point: Point::default(),
             made_by: MadeBy::default(),
-            outcome: Outcome::Finished {
-                figures: Figures::from([
-                    (Measure::CyclesPerEvent, *value),
-                    (Measure::InstructionsPerEvent, *value / 2.0),
-                ]),
-                report: serde_json::Value::Null,
-            },
+            outcome: Outcome::of_figures(Figures::from([
+                (Measure::CyclesPerEvent, *value),
+                (Measure::InstructionsPerEvent, *value / 2.0),
+            ])),
         };
         values.iter().map(entry).collect()
     }

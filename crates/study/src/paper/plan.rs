@@ -156,7 +156,7 @@ impl Plan {
                         None => (case.phases, case.max_phases),
                     },
                     hardware: &case.hardware,
-                    passages: case.passages,
+                    exit_latency: case.exit_latency,
                     native: case.native.as_ref().filter(|_| beside(NATIVE)),
                     kvm: case.kvm && beside(KVM),
                     beside: case.beside_phases,
@@ -181,7 +181,7 @@ impl Plan {
                     parameters: [&negative.parameters, &negative.quick],
                     phases: (negative.phases, None),
                     hardware: &BTreeMap::new(),
-                    passages: false,
+                    exit_latency: false,
                     native: None,
                     kvm: false,
                     beside: None,
@@ -260,7 +260,7 @@ struct Runs<'a> {
     phases: (u32, Option<u32>),
     hardware: &'a BTreeMap<String, Setting>,
     native: Option<&'a BTreeMap<String, Word>>,
-    passages: bool,
+    exit_latency: bool,
     kvm: bool,
     beside: Option<u32>,
     kvm_phases: Option<u32>,
@@ -324,7 +324,7 @@ impl Runs<'_> {
             native: below == Below::Nobody,
             kvm: below == Below::Kvm,
             // There are none where our hypervisor is not below the guest.
-            passages: self.passages && below == Below::Hypervisor,
+            exit_latency: self.exit_latency && below == Below::Hypervisor,
             ..Point::default()
         };
         let (fewest, most) = self.phases;

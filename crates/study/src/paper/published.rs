@@ -198,9 +198,9 @@ pub struct Case {
     /// A measure that is shown over another, phase by phase.
     #[serde(default)]
     pub against: Option<Against>,
-    /// Counts the passages through the hypervisor, by cause.
-    #[serde(default)]
-    pub passages: bool,
+    /// Counts the round trips through the hypervisor, by cause.
+    #[serde(default, rename = "passages")]
+    pub exit_latency: bool,
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
     #[serde(default)]
     pub model: Option<String>,

@@ -1,7 +1,7 @@
 //! How one measure of a method's runs goes with another, over the start phases (paper 004, figure 2).
 
 use super::published::Against;
-use crate::laboratory::{Entry, Outcome};
+use crate::laboratory::Entry;
 use runner::table::number;
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +26,7 @@ impl Relation {
     /// Of a method's runs that finished.
     pub(super) fn of(against: &Against, method: &str, entries: &[Entry]) -> Self {
         let point = |entry: &Entry| {
-            let figures = match &entry.outcome {
-                Outcome::Finished { figures, .. } => figures,
-                Outcome::Failed(_) => return None,
-            };
+            let figures = entry.outcome.figures()?;
             // Where no loop exits there is no such figure.
             let across = figures.named(&against.across).unwrap_or(0.0);
             Some((across, figures.named(&against.up)?))

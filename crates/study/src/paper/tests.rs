@@ -253,10 +253,7 @@ fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> J
         .into_iter()
         .map(|point| Entry {
             id: Fingerprint::of(b""),
-            outcome: Outcome::Finished {
-                figures: figure(&point),
-                report: serde_json::Value::Null,
-            },
+            outcome: Outcome::of_figures(figure(&point)),
             point,
             made_by: made_by.clone(),
         })

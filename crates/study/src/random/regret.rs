@@ -136,7 +136,8 @@ impl Row {
         let mut least: [Option<f64>; 2] = [None; 2];
         for entry in cell {
             match &entry.outcome {
-                Outcome::Finished { figures, .. } => {
+                Outcome::Finished { report } => {
+                    let figures = &report.measures;
                     let rates = system.guests.iter().zip(["a", "b", "c", "d"]);
                     let rates = rates.map(|(guest, vm)| {
                         let name = FigureName::member(Measure::VmThroughput, vm);

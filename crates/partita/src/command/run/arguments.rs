@@ -80,14 +80,14 @@ pub(in crate::command) struct RunArguments {
     /// Measures the steady part of the run alone, from when all VMs work to when the first ends: for systems whose VMs are all
     /// exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
-    pub(super) steady: bool,
-    /// Counts the passages through the hypervisor in that part, by what the guest was left for: the measures `exit-latency-cycles` and
+    pub(super) steady_state: bool,
+    /// Counts the round trips through the hypervisor in that part, by what the guest was left for: the measures `exit-latency-cycles` and
     /// `exit-latency-instructions`
-    #[arg(long, requires = "steady")]
+    #[arg(long, requires = "steady_state")]
     pub(super) exit_latency: bool,
     /// Measures besides what part of its share each VM had that always wanted it, in windows of 20 ms and of 200 ms: for systems
     /// whose VMs are all exercisers that work for a time
-    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "steady"])]
+    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "steady_state"])]
     pub(super) shares: bool,
     /// Offsets at the beginning of the run, as JSON
     #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
@@ -139,7 +139,7 @@ fn span(text: &str) -> Result<Span, String> {
 
 /// Point that is run.
 pub(in crate::command) fn point(arguments: &RunArguments) -> Point {
-    let steady = arguments.steady.then(|| arguments.system.read().ok());
+    let steady = arguments.steady_state.then(|| arguments.system.read().ok());
     Point {
         system: arguments.system.file.clone(),
         changes: arguments.system.changes.clone(),
@@ -157,7 +157,7 @@ pub(in crate::command) fn point(arguments: &RunArguments) -> Point {
         window: steady.flatten().as_ref().and_then(Window::of),
         shares: arguments.shares,
         shift: arguments.shift.clone(),
-        passages: arguments.exit_latency,
+        exit_latency: arguments.exit_latency,
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
             chosen.check_translations = arguments.check_translations;
             chosen.check_after = Duration::from_secs(arguments.check_after);
             chosen.shift = arguments.shift.clone().unwrap_or_default();
-            chosen.passages = arguments.exit_latency;
+            chosen.exit_latency = arguments.exit_latency;
             Ok(ComputerKind::Machine(Box::new(chosen)))
         }
     }

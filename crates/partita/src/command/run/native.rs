@@ -2,12 +2,13 @@
 
 use super::arguments::computer;
 use super::ending::its_limit;
-use super::report::{EXPLAIN, locks, to_json, write_report};
+use super::report::{EXPLAIN, write_report};
 use crate::command::failure::Failure;
 use crate::command::output;
 use crate::command::run::RunArguments;
 use runner::checkpoint::Boot;
 use runner::computer::ComputerKind;
+use runner::document::RunDocument;
 use runner::measures::{self, Inputs};
 use runner::native::NativeFailure;
 use std::path::Path;
@@ -62,19 +63,19 @@ pub(super) fn native(
         report: None,
         hardware: Some(&outcome.hardware),
         storms: outcome.storms.as_ref(),
-        passages: &[],
+        exit_latency: &[],
         guests: &outcome.guests,
     });
     let table = measures::show(&figures);
     output::say(format_args!("\n{table}{EXPLAIN}"));
     if let Some(path) = &arguments.json {
-        let parts = [
-            ("measures", to_json(path, &figures)?),
-            ("guests", to_json(path, &outcome.guests)?),
-            ("hardware", to_json(path, &outcome.hardware)?),
-            ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
-        ];
-        write_report(arguments, cache, path, serde_json::json!({}), &parts)?;
+        let document = RunDocument {
+            guests: outcome.guests,
+            hardware: Some(outcome.hardware),
+            ..RunDocument::of_figures(figures)
+        };
+        let document = document.with_storms(outcome.storms.as_ref());
+        write_report(arguments, cache, path, document)?;
     }
     match outcome.failure {
         None => Ok(()),

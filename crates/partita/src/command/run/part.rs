@@ -38,7 +38,7 @@ pub(super) fn alone(
     let ComputerKind::Machine(chosen) = computer(arguments)? else {
         let option = match part {
             Part::From(_) => "--checkpoint",
-            Part::Within(_) => "--steady",
+            Part::Within(_) => "--steady-state",
             Part::Shares(_) => "--shares",
         };
         return Err(Failure::MachineOnly(option));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::laboratory::Computer;
 use runner::measures::{Figures, Measure};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 fn entry(seed: u64) -> Entry {
@@ -23,10 +24,10 @@ fn entry(seed: u64) -> Entry {
         id: point.identity(&made_by),
         point,
         made_by,
-        outcome: Outcome::Finished {
-            figures: Figures::from([(Measure::Throughput, 0.1 + seed as f64 / 3.0)]),
-            report: serde_json::json!({ "seconds": 1.25 }),
-        },
+        outcome: Outcome::of_figures(Figures::from([(
+            Measure::Throughput,
+            0.1 + seed as f64 / 3.0,
+        )])),
     }
 }
 
@@ -155,4 +156,37 @@ fn what_makes_a_result_makes_its_name() {
     let mut moved = entry(0);
     moved.point.system = PathBuf::from("/elsewhere/system.toml");
     assert_eq!(moved.point.identity(&moved.made_by), base.id);
+}
+
+#[test]
+fn older_forms_are_read_and_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.jsonl");
+    let mut older = serde_json::to_value(entry(0)).unwrap();
+    let measures = json!({ "etr": 0.1 });
+    older["outcome"] =
+        json!({ "finished": { "figures": measures, "report": { "measures": measures } } });
+    std::fs::write(&path, format!("{{\"partita_results\":1}}\n{older}\n")).unwrap();
+    assert_eq!(Store::read(&path).unwrap(), [entry(0)]);
+    let mut store = Store::open(&path).unwrap();
+    store.add(entry(1)).unwrap();
+    drop(store);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (3, "{\"partita_results\":2}"));
+    let mut read = Store::read(&path).unwrap();
+    read.sort_by_key(|entry| entry.point.seed);
+    assert_eq!(read, [entry(0), entry(1)]);
+}
+
+#[test]
+fn unknown_measures_are_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.jsonl");
+    let text = String::from_utf8(three(&path)).unwrap();
+    std::fs::write(&path, text.replace("throughput", "fame")).unwrap();
+    let error = Store::open(&path).unwrap_err().to_string();
+    for told in [":2:", "no measure \"fame\"", "another version", "--results"] {
+        assert!(error.contains(told), "{error}");
+    }
 }
