@@ -9,7 +9,7 @@ mod tests;
 
 pub use schema::schema;
 
-use abi::keys::{Scope, of};
+use abi::keys::{PapersMethod, ROWS, Row, Scope, Takes as KeyTakes, of};
 use abi::operator::{HELP, KEYS};
 use exerciser::workload::{self, Takes};
 use std::fmt::Write;
@@ -57,6 +57,7 @@ pub fn page() -> String {
             );
         }
     }
+    text += &builds();
     text += "\n## The operator's prompt\n\n`Ctrl-]` is the escape key of a run's terminal; ";
     let _ = writeln!(
         text,
@@ -98,4 +99,34 @@ pub fn page() -> String {
         );
     }
     text
+}
+
+/// Section on the hypervisor's feature `papers`, with the values that need it.
+fn builds() -> String {
+    let mut text = String::from(
+        "\n## Builds of the hypervisor\n\nThe hypervisor has the Cargo feature `papers`, which is on by default. A build without it, such as the \
+         package's `hypervisor-product` for boards, has the default methods and the papers' best alone. `partita check --hypervisor FILE`, \
+         `partita board` and that hypervisor refuse the other values:\n\n| key | values that need `papers` |\n|---|---|\n",
+    );
+    for row in &ROWS {
+        let words = papers_words(row);
+        if !words.is_empty() {
+            let within = match row.is_in(Scope::Experiment) {
+                true => "experiment.",
+                false => "",
+            };
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "| `{within}{}` | {} |", row.name, words.join(", "));
+        }
+    }
+    text
+}
+
+/// Words of a key that need the feature `papers`.
+fn papers_words(row: &'static Row) -> Vec<String> {
+    let KeyTakes::Word(words) = row.takes else {
+        return Vec::new();
+    };
+    let methods = (0..words.len() as u64).filter_map(|value| PapersMethod::of(row, value));
+    methods.map(|method| format!("`{}`", method.word)).collect()
 }
