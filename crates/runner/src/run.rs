@@ -3,6 +3,7 @@
 mod account;
 mod console;
 mod control;
+mod live;
 mod logs;
 mod script;
 mod session;

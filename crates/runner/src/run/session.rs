@@ -3,15 +3,15 @@
 use super::account::{Account, Ending, Outcome};
 use super::console::Relay;
 use super::control::{Control, Request, Socket};
+use super::live::LiveRun;
 use super::logs::Logs;
 use super::script::Script;
-use crate::computer::{
-    self, Attendance, ComputerError, ComputerKind, Early, GRACE, POWER_OFF_KEYS, Piece, Setup,
-};
+use crate::computer::{self, Attendance, ComputerError, ComputerKind, Early, Piece, Setup};
 use abi::system::RESERVED_NAME;
 use machine::front::{RawTerminal, end_by};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{IsTerminal, Read, Write, stdin};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -26,6 +26,9 @@ const PROMPT_KEYS: &[u8] = b"\x1dm";
 /// On the machine a system's time limit is machine time; a run that takes so many times as long of the host's is given
 /// up all the same.
 const HOST_SECONDS: u32 = 60;
+
+/// Longest wait for an event where nothing is due.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// How to run.
 #[derive(Debug, Clone)]
@@ -232,7 +235,7 @@ impl Session {
         let take = move |request| requests.send(Event::Request(request)).is_ok();
         let socket = control.map(|path| Socket::listen(path, take));
         let _socket = socket.transpose().map_err(io("the control socket"))?;
-        let mut computer = computer::start(on, setup, attendance, console)?;
+        let computer = computer::start(on, setup, attendance, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive
             .then(RawTerminal::enter)
@@ -246,111 +249,124 @@ impl Session {
             std::thread::spawn(move || pass_on_keys(&keys));
         }
 
-        let mut relay = Relay::new();
-        let mut script = Script::new(Instant::now());
-        let mut open_prompt = interactive && !self.account.has_focus();
-        let mut deadline = limit.map(|limit| Instant::now() + limit);
-        let mut ending = Ending::Finished;
-        let mut kill = false;
-        loop {
-            let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
-                deadline.saturating_duration_since(Instant::now())
-            });
-            let patience = self.patience(&script);
-            let wait = patience.map_or(wait, |patience| wait.min(patience));
-            let shown = match happened.recv_timeout(wait) {
-                Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
-                Ok(Event::Console(piece)) if interactive => {
-                    let shown = self.pass_on(&mut relay, &piece);
-                    script.show(&relay.begun(), Instant::now());
-                    shown
-                }
-                Ok(Event::Console(piece)) => relay
-                    .lines(&piece.bytes)
-                    .iter()
-                    .try_for_each(|line| self.take(line, piece.at, true)),
-                Ok(Event::Keys(keys)) if !attendance.person => {
-                    script.take(&keys);
-                    Ok(())
-                }
-                Ok(Event::Keys(keys)) => {
-                    if keys.is_empty() {
-                        computer.close_keys();
-                    }
-                    computer.send(&keys);
-                    Ok(())
-                }
-                Ok(Event::Request(request)) => {
-                    self.control.take(request);
-                    Ok(())
-                }
-                // Failures to write end the run as a signal does.
-                Ok(Event::Signal) => Err(std::io::ErrorKind::Interrupted.into()),
-                Err(RecvTimeoutError::Timeout)
-                    if deadline.is_some_and(|at| Instant::now() >= at) =>
-                {
-                    if ending != Ending::Finished {
-                        kill = true;
-                        break;
-                    }
-                    ending = Ending::TimeLimit;
-                    computer.send(POWER_OFF_KEYS);
-                    deadline = Some(Instant::now() + GRACE);
-                    Ok(())
-                }
-                Err(RecvTimeoutError::Timeout) => Ok(()),
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            if self.patience(&script) == Some(Duration::ZERO) {
-                computer.send(&script.keys(Instant::now()));
+        let mut live = LiveRun {
+            computer,
+            relay: Relay::new(),
+            script: Script::new(Instant::now()),
+            person: attendance.person,
+            open_prompt: interactive && !self.account.has_focus(),
+            deadline: limit.map(|limit| Instant::now() + limit),
+            ending: Ending::Finished,
+        };
+        let kill = loop {
+            let event = happened.recv_timeout(self.wait(&live));
+            if let ControlFlow::Break(kill) = self.advance(event, &mut live) {
+                break kill;
             }
-            if interactive && script.is_over() {
-                computer.close_keys();
-            }
-            let reports = self.account.reports();
-            let back = self
-                .control
-                .answer(&relay, reports, || self.account.report());
-            let next = self
-                .account
-                .hypervisor_spoke()
-                .then(|| self.control.keys(reports));
-            for keys in back.into_iter().chain(next.flatten()) {
-                computer.send(&keys);
-            }
-            // What is typed before the hypervisor listens goes to the firmware, and is lost.
-            if open_prompt && self.account.hypervisor_spoke() {
-                open_prompt = false;
-                computer.send(PROMPT_KEYS);
-            }
-            if let Err(error) = shown {
-                if error.kind() != std::io::ErrorKind::Interrupted {
-                    self.unwritten.get_or_insert(error);
-                }
-                if ending == Ending::Interrupted {
-                    kill = true;
-                    break;
-                }
-                ending = Ending::Interrupted;
-                computer.send(POWER_OFF_KEYS);
-                deadline = Some(Instant::now() + GRACE);
-            }
-        }
-        if let Some(line) = relay.rest() {
+        };
+        if let Some(line) = live.relay.rest() {
             // The run is over; a terminal that is gone changes nothing.
             let _ = self.take(&line, Duration::ZERO, !interactive);
         }
-        let end = computer.end(kill).map_err(io("the end of the computer"))?;
+        let end = (live.computer.end(kill)).map_err(io("the end of the computer"))?;
         drop(terminal);
-        if ending == Ending::Finished {
-            ending = match end.early {
-                None => Ending::Finished,
-                Some(Early::TimeLimit) => Ending::TimeLimit,
-                Some(Early::Waiting) => Ending::Waiting,
-            };
-        }
+        let ending = match (live.ending, end.early) {
+            (Ending::Finished, Some(Early::TimeLimit)) => Ending::TimeLimit,
+            (Ending::Finished, Some(Early::Waiting)) => Ending::Waiting,
+            (ending, _) => ending,
+        };
         self.account.end(end);
         Ok(ending)
+    }
+
+    /// Time until something is to be done though no event comes.
+    fn wait(&self, live: &LiveRun) -> Duration {
+        let limit = live.deadline.map_or(MAX_WAIT, |deadline| {
+            deadline.saturating_duration_since(Instant::now())
+        });
+        let patience = self.patience(&live.script);
+        patience.map_or(limit, |patience| limit.min(patience))
+    }
+
+    /// Does what an event, or its absence, asks for. Breaks with false when the computer has ended, and with true when it is to be
+    /// switched off at once.
+    fn advance(
+        &mut self,
+        event: Result<Event, RecvTimeoutError>,
+        live: &mut LiveRun,
+    ) -> ControlFlow<bool> {
+        let done = match event {
+            Ok(Event::Console(piece)) if piece.bytes.is_empty() => {
+                return ControlFlow::Break(false);
+            }
+            Ok(Event::Console(piece)) => self.console(&piece, live),
+            Ok(Event::Keys(keys)) => {
+                live.type_keys(&keys);
+                Ok(())
+            }
+            Ok(Event::Request(request)) => {
+                self.control.take(request);
+                Ok(())
+            }
+            // Failures to write end the run as a signal does.
+            Ok(Event::Signal) => Err(std::io::ErrorKind::Interrupted.into()),
+            Err(RecvTimeoutError::Timeout) if live.is_late() => {
+                if live.ending != Ending::Finished {
+                    return ControlFlow::Break(true);
+                }
+                live.power_off(Ending::TimeLimit);
+                Ok(())
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Err(RecvTimeoutError::Disconnected) => return ControlFlow::Break(false),
+        };
+        self.type_what_is_due(live);
+        if let Err(error) = done {
+            if error.kind() != std::io::ErrorKind::Interrupted {
+                self.unwritten.get_or_insert(error);
+            }
+            if live.ending == Ending::Interrupted {
+                return ControlFlow::Break(true);
+            }
+            live.power_off(Ending::Interrupted);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Shows what the console says.
+    fn console(&mut self, piece: &Piece, live: &mut LiveRun) -> std::io::Result<()> {
+        if self.interactive {
+            let shown = self.pass_on(&mut live.relay, piece);
+            live.script.show(&live.relay.begun(), Instant::now());
+            return shown;
+        }
+        let lines = live.relay.lines(&piece.bytes);
+        lines
+            .iter()
+            .try_for_each(|line| self.take(line, piece.at, true))
+    }
+
+    /// Types the keys of a script, of requests at the socket and of the prompt's opening that are due.
+    fn type_what_is_due(&mut self, live: &mut LiveRun) {
+        if self.patience(&live.script) == Some(Duration::ZERO) {
+            live.computer.send(&live.script.keys(Instant::now()));
+        }
+        if self.interactive && live.script.is_over() {
+            live.computer.close_keys();
+        }
+        let reports = self.account.reports();
+        let report = || self.account.report();
+        let back = self.control.answer(&live.relay, reports, report);
+        let spoke = self.account.hypervisor_spoke();
+        let next = spoke.then(|| self.control.keys(reports));
+        for keys in back.into_iter().chain(next.flatten()) {
+            live.computer.send(&keys);
+        }
+        // What is typed before the hypervisor listens goes to the firmware, and is lost.
+        if live.open_prompt && spoke {
+            live.open_prompt = false;
+            live.computer.send(PROMPT_KEYS);
+        }
     }
 
     /// How long it is until keys of a script are typed: what is typed before the hypervisor listens is lost.
