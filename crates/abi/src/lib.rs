@@ -8,7 +8,7 @@
 //! - [`operator`]: the commands of the operator's prompt;
 //! - [`sbi`]: the SBI extension that guests may call.
 //!
-//! Everything here reads bytes that somebody else made. Nothing panics on them.
+//! Everything here reads bytes from outside. Nothing panics on them.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -240,7 +240,7 @@ named! {
         FrameSent = "frame-sent",
         /// A frame that the VM received from a switch.
         FrameReceived = "frame-received",
-        /// A frame that the VM has sent and nobody received, or that the VM had no room to receive.
+        /// A frame of the VM that no port received, or that the VM had no room to receive.
         FrameDropped = "frame-dropped",
         /// A change of the form of allocation while the VM ran, of which a vCPU was notified by an interrupt.
         AllocationNotified = "allocation-notified",

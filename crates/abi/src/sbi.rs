@@ -63,7 +63,7 @@ pub enum Function {
     /// No arguments. The value is an [`AllocationForm`] in bits 7..0 and, for dedicated harts, the
     /// number of them in bits 31..8. It is the form now; it may change while the VM runs.
     Allocation = 3,
-    /// Adds a line to the hypervisor's log: a0 is a key and a1 a value that mean something to whoever reads
+    /// Adds a line to the hypervisor's log: a0 is a key and a1 a value that mean something to the person who reads
     /// the log. A VM that calls too often loses lines, never time of others.
     Report = 4,
     /// The guest is alive: a0 is a count that the caller raises at each call.
@@ -103,7 +103,7 @@ impl Function {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AllocationForm {
-    /// Its vCPUs take turns with others on shared harts: a guest that spins wastes somebody's time.
+    /// Its vCPUs take turns with others on shared harts: a guest that spins wastes another vCPU's time.
     Shared = 0,
     /// Each of its vCPUs has a hart to itself: spinning is right.
     Dedicated = 1,

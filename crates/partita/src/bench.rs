@@ -177,7 +177,7 @@ pub fn measure(
 /// Keeps what the machine said where the user asked for it.
 fn keep_console(way: Way, console: &str) {
     if let Some(folder) = std::env::var_os("PARTITA_BENCH_CONSOLES") {
-        // It helps who looks for a fault, and is missed by nobody else.
+        // It helps in the search for a fault, and the run needs it for nothing else.
         let _ = std::fs::write(Path::new(&folder).join(way.name()), console);
     }
 }

@@ -217,7 +217,7 @@ impl Book {
         self.set(vmid, left.unwrap_or(Doing::Wants));
     }
 
-    /// A word was stored to: whoever waits for it could run, but for those whose turn at a lock it is not.
+    /// A word was stored to: vCPUs that wait for it could run, except vCPUs whose turn at a lock has not come.
     fn stored(&mut self, word: u64) {
         let turn = self.locks.turn(word);
         for (vmid, (_, doing)) in (1..).zip(&mut self.vcpus) {

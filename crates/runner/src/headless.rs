@@ -1,4 +1,4 @@
-//! A system on the machine without a terminal: for whoever wants figures.
+//! A system on the machine without a terminal: for figures.
 
 use crate::computer::board::{self, Chosen};
 use crate::computer::line::{Keys, Line};
@@ -25,7 +25,7 @@ pub struct Limits<'a> {
     pub cycles: Option<u64>,
     /// After this much of the host's time. Unlike the others it makes the end depend on the host.
     pub time: Option<Duration>,
-    /// As soon as this is true, for whoever must be able to break a run off.
+    /// As soon as this is true: breaks a run off.
     pub stop: Option<&'a AtomicBool>,
 }
 

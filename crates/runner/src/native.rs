@@ -28,7 +28,7 @@ pub struct Native {
     pub hardware: Report,
     /// Figures of the workload itself.
     pub guests: Guests,
-    /// Accounts of a kernel's waits for locks on the machine itself, on harts that have pause-loop exiting. Under KVM nobody watches.
+    /// Accounts of a kernel's waits for locks on the machine itself, on harts that have pause-loop exiting. Under KVM they are not watched.
     pub storms: Option<Storms>,
     /// The failure, if there was one.
     pub failure: Option<NativeFailure>,

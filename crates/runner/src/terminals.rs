@@ -27,7 +27,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Nobody yet, at a machine with this clock.
+    /// No users yet, at a machine with this clock.
     pub const fn new(clock: Clock) -> Self {
         Self {
             clock,

@@ -133,7 +133,7 @@ impl Counts {
         }
     }
 
-    /// Charges the time up to now to whoever has a hart.
+    /// Charges the time up to now to the vCPUs that have harts.
     fn charge(&mut self, hart: u32, now: u64) {
         let present = self.harts.entry(hart).or_default();
         let since = present.since.max(self.begun);

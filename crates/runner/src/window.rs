@@ -1,7 +1,7 @@
 //! Measures over a steady window: from when all VMs work to when the first of them ends.
 //!
 //! Accounts are read without touching the run. At each end of the window the machine is written to a checkpoint and continued in a
-//! copy, in which somebody asks the operator's prompt for a report; the run itself goes on as if nothing had been. A report closes
+//! copy, in which the operator's prompt is asked for a report; the run itself goes on as if nothing had been. A report closes
 //! to the cycle, and so does the difference of two.
 
 use crate::checkpoint::{Boot, CheckpointFailure, ask, poll_interval};

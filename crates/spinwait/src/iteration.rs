@@ -6,7 +6,7 @@
 //! again:
 //! lw     a5, 100(a1)      # the owner has a CPU
 //! beqz   a5, out
-//! ld     a5, 0(tp)        # nobody else wants this one
+//! ld     a5, 0(tp)        # no other hart wants this one
 //! andi   a5, a5, 8
 //! bnez   a5, out
 //! div    a5, a5, x0

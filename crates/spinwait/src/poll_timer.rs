@@ -114,7 +114,7 @@ impl PollTimer {
         self.for_partners.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the poll is of ticket locks alone. Nobody may queue behind a waiter at another word, as behind one that waits for the answer to a
+    /// Returns true if the poll is of ticket locks alone. No vCPU may queue behind a waiter at another word, as none queues behind a vCPU that waits for the answer to a
     /// call, so such words are polled one gap later: by then the vCPU has had the hart for longer than the switch takes.
     #[must_use]
     pub fn polls_tickets_only(&self) -> bool {

@@ -332,7 +332,7 @@ fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A disk that keeps what is written can be in one VM only, and nobody writes to what the cache holds.
+/// A disk that keeps what is written can be in one VM only, and no VM writes to the cache's files.
 fn disks(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     let all: Vec<(String, Disk)> = (system.all_disks())
         .map(|(key, disk)| (key, disk.clone()))

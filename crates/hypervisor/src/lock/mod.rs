@@ -13,7 +13,7 @@ pub use order::place;
 #[derive(Debug)]
 pub struct WordLock<const PLACE: u8>(AtomicU32);
 
-// SAFETY: who finds 0 when exchanging it for 1 has the lock, and nobody else does before 0 is stored again. What the one did under
+// SAFETY: the hart that finds 0 when exchanging it for 1 has the lock, and no other hart has it before 0 is stored again. What the one did under
 // the lock is seen by the next: the store releases, the exchange acquires.
 unsafe impl<const PLACE: u8> lock_api::RawMutex for WordLock<PLACE> {
     const INIT: Self = Self(AtomicU32::new(0));

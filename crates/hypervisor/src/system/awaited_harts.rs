@@ -46,7 +46,7 @@ mod tests {
         awaited.add(harts);
         assert!(!awaited.publish(hart(1)));
         assert!(!awaited.publish(hart(1)), "a hart is awaited once");
-        // Somebody asks again meanwhile: that report comes with the one that is under way.
+        // A report is asked for again meanwhile: that report comes with the one that is under way.
         awaited.add(harts);
         assert!(!awaited.publish(hart(2)) && !awaited.publish(hart(0)));
         assert!(awaited.any());

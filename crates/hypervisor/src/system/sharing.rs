@@ -74,7 +74,7 @@ enum Worker {
     On(HartId),
 }
 
-/// Sends the interrupts of `source` to where a VM does its device's work now, so that they take nobody else's time.
+/// Sends the interrupts of `source` to where a VM does its device's work now, so that they take no other VM's time.
 fn send_to(system: &Hypervisor, source: u32, worker: Worker) {
     if let Worker::On(hart) = worker
         && system.interrupt_affinity.is_shared(hart)

@@ -32,7 +32,7 @@ impl DeviceWork {
     #[inline]
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        // Whoever marked a device tells the scheduler afterwards, whose lock orders this load.
+        // The hart that marked a device tells the scheduler afterwards, whose lock orders this load.
         self.devices.load(Ordering::Relaxed) != 0
     }
 

@@ -30,7 +30,7 @@ fn edges() -> BTreeSet<Edge> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
     let tree = Tree::read(&root);
     let edges = tree.edges();
-    // What is found at all: an import that everybody knows, by three ways of writing it.
+    // What is found at all: a well-known import, by three ways of writing it.
     for (from, to) in [
         ("hart::csr", "hart::isa::csr"),
         ("run", "system"),

@@ -59,7 +59,7 @@ pub enum Failure {
     /// The time limit: which, and who had not come to an end.
     #[error("the run took longer than it may and was ended: {0}")]
     TimeLimit(String),
-    /// Nobody could go on.
+    /// No guest could go on.
     #[error(
         "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
          the terminal is at that VM's console"

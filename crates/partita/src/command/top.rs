@@ -38,7 +38,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// Parts of the time between two tables, after each of which the clock is looked at.
 const PARTS: u64 = 50;
 
-/// Listens to the keys of whoever looks on: `q` raises both flags, Ctrl-C, which is a key like others then, the first.
+/// Listens to the user's keys: `q` raises both flags, Ctrl-C, which is a key like others then, the first.
 fn listen(
     live: bool,
     stop: &Arc<AtomicBool>,

@@ -19,7 +19,7 @@ const LABEL: [u8; 11] = *b"PARTITA    ";
 /// A file of the disk: its path from the root, with `/`, and what is in it.
 pub type File<'a> = (&'a str, &'a [u8]);
 
-/// The bytes of a disk with these files. Whoever makes it, and whenever, it is the same.
+/// The bytes of a disk with these files. It is the same wherever and whenever it is made.
 ///
 /// # Errors
 /// The files do not fit a FAT file system, or two of them are a file and its folder at once.

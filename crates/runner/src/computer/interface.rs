@@ -60,7 +60,7 @@ pub struct End {
 pub enum Early {
     /// The run has taken as long as it may.
     TimeLimit,
-    /// Everybody waits for keys or the like, and none will come.
+    /// All guests wait for keys or the like, and none will come.
     Waiting,
 }
 
@@ -74,7 +74,7 @@ pub const GRACE: Duration = Duration::from_secs(10);
 pub struct Attendance {
     /// Keys may come at any time, until [`Computer::close_keys`].
     pub keys: bool,
-    /// Somebody types them.
+    /// A person types them.
     pub person: bool,
     /// Machine time does not run ahead of the host's as long as keys may come: guests wait for what is typed with limits of
     /// their own, such as a login's.

@@ -29,7 +29,7 @@ impl Keys {
         Self::new(true)
     }
 
-    /// No keys, and none that somebody might type.
+    /// No keys, and none to come.
     pub fn closed() -> Self {
         Self::new(false)
     }
@@ -48,12 +48,12 @@ impl Keys {
         self.lock().keys.extend(keys);
     }
 
-    /// Nobody will type any more.
+    /// No keys will come any more.
     pub fn close(&self) {
         self.lock().open = false;
     }
 
-    /// Returns whether somebody might type some.
+    /// Returns whether keys may still come.
     pub fn are_open(&self) -> bool {
         self.lock().open
     }
@@ -73,7 +73,7 @@ pub struct Line {
     /// When the last of them came.
     at: Cycles,
     keys: Keys,
-    /// Somebody is at the console, and time does not run ahead of theirs.
+    /// A person is at the console, and machine time does not run ahead of the host's.
     pace: Option<Pace>,
 }
 
@@ -93,7 +93,7 @@ impl Line {
 
     fn pass_on(&mut self) {
         if !self.held.is_empty() {
-            // Whoever does not listen any more has no need to.
+            // A receiver that is gone needs nothing.
             let _ = self.output.send(Piece {
                 bytes: std::mem::take(&mut self.held),
                 at: Duration::from_nanos(self.clock.nanoseconds(self.at)),

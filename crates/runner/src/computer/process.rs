@@ -54,7 +54,7 @@ impl Process {
                         return;
                     }
                 }
-                // Nobody may be listening any more.
+                // The receiver may be gone.
                 let _ = output.send(Vec::new());
             });
         }

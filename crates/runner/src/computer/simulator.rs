@@ -121,7 +121,7 @@ fn follow(
         }
         let heard = attendance.paced && keys.are_open();
         if !heard && (keys.are_open() || !keys.are_none()) {
-            // A line that is not paced is listened to only while keys wait. Whoever sends them may wait for a prompt, which
+            // A line that is not paced is listened to only while keys wait. Their sender may wait for a prompt, which
             // the old line passes on as it goes.
             machine.system_mut().devices.attach_console(line());
         }
@@ -133,7 +133,7 @@ fn follow(
     let failure = ending
         .and_then(|ending| failure(ending, &machine))
         .or_else(|| missing_fences(&machine));
-    // Nobody may be listening any more.
+    // The receiver may be gone.
     let _ = output.send(Piece {
         bytes: Vec::new(),
         at: Duration::from_nanos(clock.nanoseconds(machine::device::Cycles(machine.now()))),

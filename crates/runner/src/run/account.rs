@@ -19,7 +19,7 @@ pub enum Ending {
     Finished,
     /// The run took longer than it may.
     TimeLimit,
-    /// Everybody waited, and nothing was to come.
+    /// All guests waited, and nothing was to come.
     Waiting,
     /// The user broke it off.
     Interrupted,
@@ -57,7 +57,7 @@ pub struct Account {
     /// Lines from before the hypervisor's first one; told if there never is one.
     firmware: Vec<String>,
     hypervisor_spoke: bool,
-    /// Somebody wanted everything to end.
+    /// The operator wanted everything to end.
     operator_ended: bool,
     failures: Vec<String>,
     monitor: Option<Monitor>,
@@ -177,7 +177,7 @@ impl Account {
                 "there is no report of the performance monitor",
             )),
             Some(report) => {
-                // Whoever leaves by the escape key, or runs into the limit, ends what goes on.
+                // The escape key and the time limit end VMs that go on.
                 let asked = self.operator_ended && ending == Ending::Finished;
                 for vm in report.vms.iter().filter(|vm| !vm.is_orderly()) {
                     let (name, state, reason) = (&vm.name, &vm.state, &vm.stop_reason);

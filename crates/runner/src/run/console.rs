@@ -18,7 +18,7 @@ pub enum Line<'a> {
     },
     /// The hypervisor, to people or to programs.
     Hypervisor(&'a str),
-    /// Somebody else: the firmware, or the guest that has the console.
+    /// Another writer: the firmware, or the guest that has the console.
     Bare(&'a str),
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Request {
 pub(super) struct Socket(PathBuf);
 
 impl Socket {
-    /// Listens at `path`; each request goes to `take`, which says whether anybody wants more.
+    /// Listens at `path`; each request goes to `take`, which says whether the run still goes on.
     pub(super) fn listen(
         path: &Path,
         take: impl Fn(Request) -> bool + Clone + Send + 'static,
@@ -50,12 +50,12 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
+        // The file may have been removed already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Answers the commands of one who has connected, until nobody does any more or the run is over.
+/// Answers the commands of a client until the client leaves or the run is over.
 fn serve(stream: UnixStream, take: &dyn Fn(Request) -> bool) {
     let Ok(mut out) = stream.try_clone() else {
         return;
@@ -171,7 +171,7 @@ impl Control {
                 serde_json::to_value(report).unwrap_or_default(),
             );
         }
-        // Whoever has asked may be gone.
+        // The client may be gone.
         let _ = present.request.answer.send(answer);
         Some(vec![ENTER])
     }

@@ -1,4 +1,4 @@
-//! Keys that come from a pipe or a file: nobody is there who would wait for a prompt before typing.
+//! Keys that come from a pipe or a file: no person waits for a prompt before typing them.
 
 use super::console::plain;
 use std::collections::VecDeque;
@@ -45,7 +45,7 @@ impl Script {
         self.ended |= read.is_empty();
     }
 
-    /// The console shows this of a line that has no end yet. A line of somebody else's that is put above it changes nothing.
+    /// The console shows this of a line that has no end yet. A line of another console that is put above it changes nothing.
     pub(super) fn show(&mut self, begun: &str, now: Instant) {
         let shown = plain(begun);
         if !shown.is_empty() && shown != self.shown {

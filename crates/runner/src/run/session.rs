@@ -64,7 +64,7 @@ pub enum RunError {
     /// No VM has that name.
     #[error("--console {0}: no VM has this name")]
     NoSuchVm(String),
-    /// Somebody has to type, and nobody can.
+    /// A person has to type, and there is no terminal.
     #[error(
         "the system wants a terminal for the console of {0}, and standard input is none: run it on one, give it a \
          --timeout, or let it read its keys from standard input by --console {0}"

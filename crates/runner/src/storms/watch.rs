@@ -200,7 +200,7 @@ impl Watch {
         self.runs == Runs::Kernel && !mode.virtualized && mode.privilege == Privilege::Supervisor
     }
 
-    /// Somebody looks at a word, and will again. A wait that goes on goes on.
+    /// A vCPU polls a word, and will again. A wait that goes on goes on.
     fn begin_wait(&mut self, waiter: Vmid, word: u64, now: u64) {
         // Its turn has come, and it has not looked since.
         if matches!(self.locks.turn(word), Turn::Of(holder, _) if holder == waiter) {
@@ -263,7 +263,7 @@ impl Watch {
         (wait.latest, wait.class) = (now, class);
     }
 
-    /// Why somebody who waits for this word has to.
+    /// Why a vCPU that waits for this word has to.
     fn class(&self, word: u64) -> PauseExitClass {
         match self.locks.turn(word) {
             Turn::NoLock => PauseExitClass::NotALock,
@@ -294,7 +294,7 @@ impl Watch {
         match self.locks.turn(word) {
             Turn::Of(holder, _) => {
                 self.end_wait(holder, word, now);
-                // Whose ticket was drawn before anybody listened had its turn unseen: how long that wait was is not known.
+                // The turn of a ticket that was drawn before the watch began is unseen: the length of its wait is not known.
                 if self.runs == Runs::Kernel {
                     self.forget_wait(by, word);
                 }

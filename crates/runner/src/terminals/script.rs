@@ -54,7 +54,7 @@ impl Script {
         }
     }
 
-    /// The next line for whoever waits for one.
+    /// The next line for a user who waits for one.
     pub fn next(&mut self, prompt: Prompt) -> Line {
         match prompt {
             Prompt::Shell => self.command(),

@@ -92,7 +92,7 @@ impl User {
         }
     }
 
-    /// Decides on the next line for whoever waits.
+    /// Decides on the next line for a user who waits.
     fn decide(&mut self, prompt: Prompt, now: Cycles) {
         let line = match self.left.checked_sub(1) {
             Some(left) => {

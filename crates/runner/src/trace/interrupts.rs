@@ -1,9 +1,9 @@
-//! From a message at an interrupt file to the trap of whoever handles it.
+//! From a message at an interrupt file to the trap of the hart that handles it.
 
 use machine::device::InterruptFile;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A message that nobody has taken yet.
+/// A message that no hart has taken yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
     /// The number of its arrow.

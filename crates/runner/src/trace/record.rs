@@ -244,7 +244,7 @@ impl Record {
         }
     }
 
-    /// The vCPU that had the hart has left it; `idle` if nobody follows at once.
+    /// The vCPU that had the hart has left it; `idle` if no vCPU follows at once.
     fn leave(&mut self, hart: HartId, now: u64, idle: bool) {
         let on_hart = self.harts.entry(hart.0).or_default();
         let exit = on_hart.exit.take();

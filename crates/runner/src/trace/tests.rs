@@ -135,7 +135,7 @@ fn a_timeline_has_an_end() {
         recorder.event(&enter(number * 100 + 50, 0, 3));
         recorder.event(&exit(number * 100 + 60, 0, 3));
     }
-    // A VMID that nobody has is not drawn, and breaks nothing.
+    // A VMID of no VM is not drawn, and breaks nothing.
     recorder.event(&enter(20_000, 0, 77));
     let timeline = recorder.timeline();
     let slices: usize = timeline.lanes.iter().map(|lane| lane.slices.len()).sum();
@@ -165,7 +165,7 @@ fn lock_is_followed_between_holders() {
     for event in [
         enter(100, 0, 1),
         enter(100, 1, 2),
-        // web vCPU 1 waits for a lock that web vCPU 0 has had since before anybody listened.
+        // web vCPU 1 waits for a lock that web vCPU 0 has had since before the trace began.
         wait(200, 1),
         word(200, 1, 2 << 16, false),
         word(300, 0, 2 << 16 | 1, true),

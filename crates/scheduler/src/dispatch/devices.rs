@@ -20,7 +20,7 @@ impl Scheduler {
     }
 
     /// Notes that a device of the VM of `vcpu` has work that waits until `vcpu` runs. Wakes a waiting vCPU if a hart is free for it, if it preempts
-    /// another one, or if nobody tests for what it waits; else the test by its hart finds the work. `None` if the vCPU is stopped: another one has to
+    /// another one, or if no hart tests for what it waits; else the test by its hart finds the work. `None` if the vCPU is stopped: another one has to
     /// do the work.
     pub fn wake_for_devices(&mut self, vcpu: VcpuId, now: Ticks) -> Option<Kicks> {
         let phase = self.vcpus[vcpu.index()].as_ref()?.phase;

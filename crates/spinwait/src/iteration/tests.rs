@@ -398,7 +398,7 @@ fn sign_is_one_bit() {
     let code = [
         0x000f, 0x0100, // 0: pause
         0x4114, // lw a3, 0(a0)
-        0x02e2, // c.slli t0, 24: nobody asks for it
+        0x02e2, // c.slli t0, 24: no code asks for it
         0xcce3, 0xfe06, // bltz a3, 0
     ];
     let machine = Machine::new(&code, &[(10, 0x1000)], &[(0x1000, 0x8000_0000)]);

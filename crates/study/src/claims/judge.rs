@@ -213,7 +213,7 @@ fn is_kept(bound: Bound, value: f64) -> bool {
 /// The figure that a test is about, of one run.
 fn figure(test: &Test, figures: &Figures) -> Option<f64> {
     let one = |name: &String| {
-        // An event that nobody counted did not happen.
+        // An event without a count did not happen.
         let missing = name.starts_with(EVENT).then_some(0.0);
         figures.named(name).or(missing)
     };

@@ -71,7 +71,7 @@ pub struct Where {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Test {
-    /// The measures that are summed. An event that nobody counted is zero.
+    /// The measures that are summed. An event without a count is zero.
     pub measure: Vec<String>,
     /// By the sum of which it is divided.
     #[serde(default)]

@@ -189,7 +189,7 @@ fn unmeasured_claims_fail_and_failures_show() {
             .all(|verdict| verdict != Verdict::Holds)
     );
     assert_eq!(judged.verdict, Verdict::DoesNotHold);
-    // An event that nobody counted is zero, a measure that is not there is not.
+    // An event without a count is zero, an absent measure is not.
     assert_eq!(judged.findings[1].value, None);
     assert_eq!(judged.failures.len(), 1);
     assert!(show(&judged).contains("it burns"));

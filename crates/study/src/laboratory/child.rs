@@ -1,4 +1,4 @@
-//! Points as children of this command: one that crashes takes nobody with it.
+//! Points as child processes of this command: a child that crashes ends no other run.
 
 use super::{Computer, Outcome, Point, Runner};
 use runner::document::RunDocument;

@@ -115,7 +115,7 @@ mod tests {
         let third = made(&["spin=rslp", "time-slice=\"3 ms\""]);
         assert_ne!(first.boot(), third.boot());
         assert_eq!(point(folder.path(), &[]).boot(), None);
-        // Natively and on QEMU there is nobody to ask.
+        // Natively and on QEMU there is no operator's prompt on the machine to ask.
         let mut native = point(folder.path(), &["spin=wapd"]);
         native.native = true;
         assert_eq!(from_checkpoint(native.clone(), "up").unwrap(), native);

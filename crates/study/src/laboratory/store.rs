@@ -55,7 +55,7 @@ pub enum StoreError {
         /// The problem.
         error: std::io::Error,
     },
-    /// Somebody else writes to it.
+    /// Another command writes to it.
     #[error(
         "{path}: another command is writing its results to this file; wait for it, or name another with --results", path = .0.display()
     )]

@@ -37,7 +37,7 @@ impl Writer {
         self.entry(name, REGULAR | permissions, data)
     }
 
-    /// Adds a file whose bytes begin at a multiple of 8 of the archive, so that whoever copies them out of memory
+    /// Adds a file whose bytes begin at a multiple of 8 of the archive, so that code that copies them out of memory
     /// can do so in words. An empty file called `pad` goes in front of it where that takes one.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Slices of shared disks: they lie on disks that there are, and nobody writes what another has.
+//! Slices of shared disks: each lies on a disk of the system, and no VM writes another VM's slice.
 
 use crate::cache::Cache;
 use crate::{Document, Origin, Problem, SharedDisk, Slice, System, Vm};
@@ -110,7 +110,7 @@ fn number(document: &Document, vm: &Vm, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A disk that nobody has a slice of is a slip of the pen.
+/// A disk without slices is a slip of the pen.
 fn unused(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     let slices = system.vms.iter().flat_map(|vm| &vm.slices);
     for disk in &system.disks {

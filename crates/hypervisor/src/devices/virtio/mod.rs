@@ -43,7 +43,8 @@ pub const QUEUE_PARTS: [u64; 3] = [
 
 /// Features of queues and of the transport that emulated devices offer.
 pub const EMULATED_FEATURES: u64 = VERSION_1 | INDIRECT_DESCRIPTORS | EVENT_INDEX;
-/// "PTTA": the vendor of emulated devices. Any value will do.
+/// "PTTA": the vendor of emulated devices (virtio 1.2, 4.2.2). It differs from the machine's, so that a guest tells devices of the
+/// hypervisor from those of the board.
 pub const VENDOR: u32 = 0x4154_5450;
 
 /// Bytes of the configuration structure of the device with this id (virtio 1.2, §5.1.4 and the like of the other kinds); of an unknown kind, the

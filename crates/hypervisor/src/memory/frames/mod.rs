@@ -130,7 +130,7 @@ impl Frames {
     /// there is no such piece, and for a size of zero.
     pub fn give(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<OwnedRegion> {
         let piece = self.find(owner, size, alignment)?;
-        // SAFETY: `new` was told that it is RAM without Rust objects, and nobody else has it.
+        // SAFETY: `new` was told that it is RAM without Rust objects, and no other code has it.
         Some(unsafe { OwnedRegion::new(piece) })
     }
 

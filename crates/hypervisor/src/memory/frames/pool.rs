@@ -125,7 +125,7 @@ impl PagePool {
     /// default entry for each sheet. `outside` is what is free besides.
     ///
     /// # Safety
-    /// All of `memory` is RAM that nobody else uses, and no Rust object lies there as long as the hypervisor runs.
+    /// All of `memory` is RAM that no other code uses, and no Rust object lies there as long as the hypervisor runs.
     #[must_use]
     pub unsafe fn new(
         memory: &[HostRegion],
@@ -182,7 +182,7 @@ impl PagePool {
                 let place = frames.give(FrameOwner::Hypervisor, bytes, PAGE_SIZE);
                 let place = place.ok_or(no_pages(0))?;
                 memory.zero(place);
-                // SAFETY: the place is the hypervisor's for good, nobody else knows of it, it is aligned to a page, and has as many bytes.
+                // SAFETY: the place is the hypervisor's for good, no other code has its address, it is aligned to a page, and has as many bytes.
                 // Zeros are an entry.
                 unsafe {
                     let first = place.base().raw() as *mut Sheet;

@@ -21,7 +21,7 @@ fn frames_of<const N: usize, const M: usize>(
     memory: [HostRegion; N],
     reserved: [HostRegion; M],
 ) -> Frames {
-    // SAFETY: nobody reaches the memory.
+    // SAFETY: no code reaches the memory.
     unsafe { Frames::new(memory, reserved) }
 }
 
@@ -133,7 +133,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// No frame is given twice, each is its owner's and nobody else's, all come back, and then all is in one piece.
+    /// No frame is given twice, each has one owner, all come back, and then all is in one piece.
     #[test]
     fn frames_come_and_go(steps in prop::collection::vec(step(), 0..120)) {
         let mut frames = board(8);

@@ -13,7 +13,7 @@ fn region(base: u64, size: u64) -> HostRegion {
 /// A board with `gibibytes` of RAM at 2 GiB, the first 6 MiB held.
 fn board(gibibytes: u64) -> Frames {
     let memory = region(0x8000_0000, gibibytes << 30);
-    // SAFETY: nobody reaches the memory.
+    // SAFETY: no code reaches the memory.
     unsafe { Frames::new([memory], [region(0x8000_0000, 6 << 20)]) }
 }
 

@@ -303,7 +303,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// No hart and no device ever reaches a frame that is free, so that nobody reaches one that somebody else has been given.
+    /// No hart and no device ever reaches a frame that is free, so that no VM reaches a frame that another VM has been given.
     #[test]
     fn nobody_reaches_a_free_frame(events in prop::collection::vec(event(), 0..200)) {
         let world = World::new(12);

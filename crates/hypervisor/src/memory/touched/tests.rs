@@ -140,7 +140,7 @@ fn touched_page_is_mapped_and_stays() {
     // The hypervisor reaches the same page.
     let reached = memory.in_one(at(0x5008), 8).unwrap();
     assert_eq!(reached.base().raw(), there.host.raw() + 8);
-    // What lies outside is nobody's.
+    // Addresses outside belong to no VM.
     assert_eq!(memory.touch(GuestPhysical::new(RAM - 1)), Touch::NoFrame);
     assert_eq!(memory.touch(at(64 << 20)), Touch::NoFrame);
     assert_eq!(memory.in_one(at(0x5ffc), 8), None, "two pages lie apart");
@@ -413,7 +413,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
 }
 
 proptest! {
-    /// However a guest touches, gives back and restarts, and whoever uses its former pages: no page of its memory fails to come.
+    /// However a guest touches, gives back and restarts, and whichever VM uses its former pages: no page of its memory fails to come.
     #[test]
     fn touched_page_always_comes(turns in turns()) {
         let memory = reserved_guest(700);

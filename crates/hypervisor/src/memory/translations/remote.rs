@@ -3,7 +3,7 @@
 //! They are numbered for each vCPU, and the last few are kept with their operands. For each hart, [`Cached`](super::Cached) knows the
 //! number up to which they have been carried out there. A hart that the vCPU comes to, or that is asked while it has the vCPU,
 //! carries out those that it has not, and no others; if some of these are kept no longer, it drops everything of the vCPU. So
-//! nobody is signalled for a vCPU that does not run, and its entries on each hart outlive fences for other addresses.
+//! no hart is signalled for a vCPU that does not run, and its entries on each hart outlive fences for other addresses.
 
 use crate::lock::{Mutex, place};
 use abi::system::RemoteFences;

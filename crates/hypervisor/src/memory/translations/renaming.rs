@@ -27,7 +27,7 @@ enum Forgotten {
 }
 
 /// Of one tag: a bit for each vCPU that has made an entry of the VS-stage, and for each VM of the G-stage; then the same for those that are no
-/// longer right for anybody.
+/// longer right for any vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Marked {
     virtual_of: u8,
@@ -102,7 +102,7 @@ fn id(vcpu: usize) -> VcpuNumber {
 
 impl World {
     fn new(tags: u16) -> Self {
-        // Whatever was there before, nobody may use it.
+        // No vCPU may use the former entries.
         let unknown = Marked {
             virtual_wrong: true,
             guest_wrong: true,

@@ -9,7 +9,8 @@ use super::model::{ACCESS_PLATFORM, EVENT_INDEX, INDIRECT_DESCRIPTORS, Io, Model
 use super::queue::{Broken, Queue};
 use crate::device::{AccessFault, Context, Cycles, Device};
 
-/// "PRTT", little-endian: any value identifies a vendor.
+/// "PRTT", little-endian (virtio 1.2, 4.2.2). It differs from the vendor of the hypervisor's emulated devices, so that a guest tells
+/// them apart.
 const VENDOR: u32 = 0x5454_5250;
 
 /// The bits that a driver writes; the others are the device's or reserved.

@@ -103,7 +103,7 @@ pub(in crate::command) struct RunArguments {
     /// The part of the run from the checkpoint that is measured, as JSON
     #[arg(long, hide = true, value_name = "JSON", value_parser = span, requires = "checkpoint")]
     pub(super) span: Option<Span>,
-    /// The process without which this one is not wanted
+    /// Process id of the parent; this process exits when the parent does
     #[arg(long, hide = true, value_name = "ID")]
     pub(super) parent: Option<u32>,
     /// Gives the run up after this much of the host's time; without it, after the system's time-limit, which on the
@@ -119,7 +119,7 @@ pub(in crate::command) struct RunArguments {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["native", "kvm"])]
     pub(super) logs: Option<PathBuf>,
     /// Makes a socket at which programs say what an operator says at the prompt, a command a line, and get a line of JSON for
-    /// each. Where everybody waits, the run goes on then, as somebody may yet say something
+    /// each. The run goes on where all guests wait, as a command may still come
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
     pub(super) control: Option<PathBuf>,
     /// Shows neither the guests' lines nor tables, but a summary of five lines; with --native or --kvm the measures alone

@@ -28,7 +28,7 @@ pub(super) enum Part<'a> {
     Shares(&'a Window),
 }
 
-/// Measures a part of a run, with nobody at the terminal.
+/// Measures a part of a run, without a terminal.
 pub(super) fn alone(
     arguments: &RunArguments,
     system: &System,

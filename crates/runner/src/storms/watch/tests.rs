@@ -294,6 +294,6 @@ fn native_wait_lasts_until_own_turn() {
     let storms = watcher.storms();
     assert_eq!(storms.all_exits(), 0);
     assert_eq!(storms.holds, [60]);
-    // Hart 1's turn came unseen, as it had drawn its ticket before anybody listened.
+    // Hart 1's turn came unseen, as it had drawn its ticket before the watch began.
     assert_eq!(storms.waits, [50]);
 }

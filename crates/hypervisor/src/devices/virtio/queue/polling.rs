@@ -243,7 +243,7 @@ mod tests {
         }
         let found = (0..STREAK).map(|_| pace.note_guest(6, || true));
         assert_eq!(found.filter(|enough| *enough).count(), 1);
-        // Nobody asks where it does not matter.
+        // The value is not asked for where it does not matter.
         for under_way in [2, 64] {
             assert!(!pace.note_guest(under_way, || panic!("it was asked")));
         }

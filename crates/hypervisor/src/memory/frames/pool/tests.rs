@@ -27,7 +27,7 @@ pub fn pool(pages: &[u64]) -> PagePool {
     let first = sheets / 3;
     let parts = [region(BASE, first), region(64 * BASE, sheets - first)];
     let entries = std::vec![Sheet::default(); sheets as usize].leak();
-    // SAFETY: nobody reaches the memory.
+    // SAFETY: no code reaches the memory.
     unsafe { PagePool::new(&parts, entries, &reservations, 5 * PAGE_SIZE) }
 }
 

@@ -1,4 +1,4 @@
-//! Queues with much under way, which are looked at from time to time: nothing is lost, nobody waits for long, and few exits are made.
+//! Queues with much under way, which are looked at from time to time: no completion is lost, no guest waits for long, and few exits are made.
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ impl Guest {
             guest: GuestRegion::new(GuestPhysical::new(guest), HALF).unwrap(),
             host: OwnedRegion::for_test(host, HALF),
         };
-        // Between and behind the two is what is nobody's.
+        // Memory between and behind the two belongs to no VM.
         let pieces = vec![piece(RAM, base + 2 * HALF), piece(RAM + HALF, base)];
         Self {
             number,

@@ -1,4 +1,4 @@
-//! Drivers that break the rules: they find their device in need of a reset, and nobody else notices.
+//! Drivers that break the rules: they find their device in need of a reset, and no other VM notices.
 
 use super::*;
 use crate::devices::virtio::QUEUE_PARTS;

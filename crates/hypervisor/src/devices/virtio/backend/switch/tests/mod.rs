@@ -85,7 +85,7 @@ fn unknown_addresses_reach_the_uplink() {
     assert_eq!(guests[2].received(&world), third);
     assert_eq!(world.card_sends(), frames[..3]);
     assert_eq!(world.card.notified[1].get(), 3, "none for the last");
-    // Without an uplink nobody gets what is unknown.
+    // Without an uplink no port gets frames for unknown addresses.
     let (world, mut guests) = started(2, false);
     guests[1].send(&world, &frames[2]);
     assert_eq!(world.count(1, Event::FrameDropped), 1);
@@ -99,7 +99,7 @@ fn frames_from_outside_reach_the_ports() {
     let frames = [
         frame(address(1), other, 1514, 1),
         frame(BROADCAST, other, 60, 2),
-        // What nobody here is asked for, and what comes back.
+        // Frames for addresses of no port, and their answers.
         frame(Address([0x52, 0x54, 0, 0, 0, 2]), other, 60, 3),
         frame(BROADCAST, address(0), 60, 4),
         frame(BROADCAST, BROADCAST, 60, 5),

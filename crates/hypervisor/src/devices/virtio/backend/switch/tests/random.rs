@@ -29,7 +29,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let port = 0..PORTS;
-    // Ports, the broadcast address, and one that is nobody's.
+    // Ports, the broadcast address, and an address of no port.
     let whom = 0..PORTS + 2;
     let source = prop_oneof![20 => Just(99), 1 => 0..PORTS + 2];
     let length = prop_oneof![3 => 14..100_usize, 2 => 1500..1515_usize, 1 => Just(1515)];
