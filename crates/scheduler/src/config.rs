@@ -149,7 +149,7 @@ impl Config {
 /// Allocation of harts to a VM (paper 000 §2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Allocation {
-    /// Its vCPUs share harts with those of others.
+    /// Its vCPUs share harts with vCPUs of other VMs.
     Shared {
         /// Weight of its service: 1 to 10,000.
         share: u32,
@@ -193,7 +193,7 @@ pub enum ConfigError {
     NoVcpus,
     /// The table holds no more VMs.
     TooManyVms,
-    /// The numbers in a row have no room for so many vCPUs.
+    /// The row of numbers has no room for this number of vCPUs.
     TooManyVcpus,
     /// A share is not between 1 and 10,000.
     Share,

@@ -17,7 +17,7 @@ pub struct Condition<A> {
     pub signed: bool,
     /// Bits of the register that count.
     pub mask: u64,
-    /// Value of these bits that is compared.
+    /// Compared value of these bits.
     pub value: u64,
     /// The loop goes on while they are equal, or while they are not.
     pub equal: bool,

@@ -42,7 +42,7 @@ const MAX_BRANCHES: u32 = 8;
 pub enum Iteration<A> {
     /// The loop goes on while these conditions hold. There is one at least, and all hold now.
     Waits([Option<Condition<A>>; MAX_CONDITIONS]),
-    /// The guest leaves the loop with memory as it is now; the word at this address is one of those that the loop tests.
+    /// The guest leaves the loop with memory as it is now; the loop tests the word at this address.
     Over(A),
 }
 

@@ -3,7 +3,7 @@
 /// Highest score: polls succeeded lately.
 const MAX_SCORE: u8 = 8;
 
-/// At score 0, one poll in so many spins.
+/// Number of spins for each poll at score 0.
 const BACK_OFF: u8 = 16;
 
 /// Success of a vCPU's short polls before it leaves its hart.

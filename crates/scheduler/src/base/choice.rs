@@ -78,7 +78,7 @@ mod oracle {
         ORACLE.with_borrow(|oracle| oracle.asked)
     }
 
-    /// Place of the choice among so many; `None` if choices are not enumerated.
+    /// Place of the choice among this number of choices; `None` if choices are not enumerated.
     pub(super) fn choose(among: u32) -> Option<usize> {
         ORACLE.with_borrow_mut(|oracle| {
             if !oracle.asked || among < 2 {

@@ -12,7 +12,7 @@ impl Ticks {
     /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// Time of so many ticks.
+    /// Time of this number of ticks.
     #[must_use]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)

@@ -118,7 +118,7 @@ pub(super) struct Single {
 }
 
 impl Single {
-    /// Explores it whole, with so many disturbances.
+    /// Explores the system whole, with this number of disturbances.
     pub(super) fn new(spin: SpinPolicy, wait: WaitPolicy, disturbances: u8) -> Self {
         let config = strict(spin, wait);
         let mut changes = HashSet::new();
@@ -144,7 +144,7 @@ impl Single {
         Self { config, changes }
     }
 
-    /// Compares the sharded queues with it, with so many disturbances in each group.
+    /// Compares the sharded queues with the system, with this number of disturbances in each group.
     pub(super) fn could_do(&self, disturbances: [u8; 2], depth: usize) {
         let sharded = pair::System {
             config: self.config,

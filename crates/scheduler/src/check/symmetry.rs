@@ -56,7 +56,7 @@ fn ranks<K: Ord>(keys: Vec<K>) -> Vec<u16> {
     ranks
 }
 
-/// Every order of so many.
+/// Every order of this number of members.
 fn orders(of: usize) -> Vec<Vec<usize>> {
     let Some(rest) = of.checked_sub(1) else {
         return std::vec![Vec::new()];

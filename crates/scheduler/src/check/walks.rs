@@ -9,7 +9,7 @@ use crate::decision::VcpuState;
 use crate::policies::spin::SpinPolicy;
 use crate::policies::wait::WaitPolicy;
 
-/// Walks through a system at random: `paths` walks of so many steps, each from its own seed.
+/// Walks through a system at random: `paths` walks of `steps` steps, each from its own seed.
 fn walk(system: System, paths: u64, steps: u32) {
     let Config { spin, wait, .. } = system.config;
     for seed in 1..=paths {

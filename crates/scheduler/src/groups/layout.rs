@@ -16,7 +16,7 @@ impl Layout {
     /// One group for all harts.
     ///
     /// # Errors
-    /// `TooManyVcpus` if one scheduler has no places for so many.
+    /// `TooManyVcpus` if one scheduler has too few places.
     pub const fn single(harts: HartSet, vcpus: usize) -> Result<Self, ConfigError> {
         if vcpus > MAX_VCPUS {
             return Err(ConfigError::TooManyVcpus);
@@ -27,7 +27,7 @@ impl Layout {
     /// One group for each hart.
     ///
     /// # Errors
-    /// `TooManyVcpus` if the groups have no places for so many.
+    /// `TooManyVcpus` if the groups have too few places.
     pub fn sharded(harts: HartSet, vcpus: usize) -> Result<Self, ConfigError> {
         let groups = (harts.count() as usize).max(1);
         if vcpus > MAX_NUMBERS || vcpus > groups * MAX_VCPUS {

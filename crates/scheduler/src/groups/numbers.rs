@@ -41,7 +41,7 @@ impl NumberSet {
         self.used = 0;
     }
 
-    /// Sets the members to those whose numbers are these places.
+    /// Sets the members to the vCPUs with these places as numbers.
     #[inline]
     pub(super) const fn set_places(&mut self, places: VcpuSet) {
         const { assert!(MAX_VCPUS <= WORD) };

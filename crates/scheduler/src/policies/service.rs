@@ -96,7 +96,7 @@ impl Service {
         }
     }
 
-    /// Begins so many rounds.
+    /// Begins this number of rounds.
     pub(crate) fn refill(&mut self, rounds: i64) {
         let more = self.quantity.saturating_mul(rounds);
         self.credit = self.credit.saturating_add(more).min(self.most());
