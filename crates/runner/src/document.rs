@@ -47,7 +47,7 @@ pub struct RunDocument {
     /// Measures that compare the run with a native one, where there was one.
     #[serde(default)]
     pub against_native: Option<Figures>,
-    /// What came from the host, so that the run cannot be repeated.
+    /// Inputs from the host, which make the run unrepeatable.
     #[serde(default)]
     pub from_host: Vec<String>,
 }

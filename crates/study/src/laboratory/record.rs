@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What `partita run --json` writes: the run's document with all that it follows from.
+/// Report of `partita run --json`: the run's document with all that it follows from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The run's document.

@@ -218,7 +218,7 @@ impl Store {
     }
 }
 
-/// What a file holds.
+/// Contents of a file.
 struct Parsed {
     entries: BTreeMap<Fingerprint, Entry>,
     /// Bytes of the file that are whole lines.
