@@ -72,7 +72,7 @@ pub fn external() {
 /// Counts an interrupt and does what its identity stands for.
 fn take(hart: &Hart, identity: u64) {
     match identity {
-        SHOOT_DOWN => crate::exercises::stale::shoot_down(hart),
+        SHOOT_DOWN => crate::exercises::translations::shoot_down(hart),
         SERVE => crate::exercises::work::serve(hart),
         _ => crate::exercises::ipi::serve(hart, identity),
     }

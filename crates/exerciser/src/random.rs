@@ -46,7 +46,15 @@ impl Random {
 
 /// The exercises that draw random numbers, and so take a `seed`.
 pub const EXERCISES: [&str; 9] = [
-    "chains", "fuzz", "hostile", "pmu", "returns", "stale", "state", "timer", "work",
+    "descriptors",
+    "free-pages",
+    "fuzz",
+    "hostile",
+    "pmu",
+    "state",
+    "timer",
+    "translations",
+    "work",
 ];
 
 #[cfg(test)]

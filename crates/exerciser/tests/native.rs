@@ -132,9 +132,9 @@ fn fuzz_is_a_function_of_its_seed() {
 
 #[test]
 fn missing_fences_are_found_others_keep_fresh() {
-    passes(1, "exercise=stale rounds=5000", &[]);
-    passes(2, "exercise=stale rounds=3000", &[]);
-    let output = run(2, "exercise=stale rounds=5000 method=none", &[]);
+    passes(1, "exercise=translations rounds=5000", &[]);
+    passes(2, "exercise=translations rounds=3000", &[]);
+    let output = run(2, "exercise=translations rounds=5000 method=none", &[]);
     assert!(output.contains("exerciser: FAIL"), "{output}");
 }
 
@@ -154,7 +154,7 @@ fn interrupt_files_are_not_needed() {
     for line in [
         "exercise=ipi count=30",
         "exercise=state rounds=30",
-        "exercise=stale rounds=500",
+        "exercise=translations rounds=500",
     ] {
         passes(2, line, &["-M", "virt,aia=none"]);
     }
@@ -189,7 +189,7 @@ fn work_is_done_by_every_spin(lock: &str) {
             "exercise=work duration-ms=0 jobs=500 locks=4 lock={lock} spin={spin} partner-one-in=3 request-one-in=5"
         );
         let output = passes(2, &line, &[]);
-        assert!(figure(&output, "ends") >= 500, "{output}");
+        assert!(figure(&output, "completions") >= 500, "{output}");
     }
 }
 

@@ -67,7 +67,7 @@ impl Users {
             let Some(first) = first else { continue };
             let last = records.iter().map(|record| record.last).max();
             let elapsed = nanoseconds(last.unwrap_or(first).saturating_sub(first));
-            guests.set(vm, "ends", responses.len() as f64);
+            guests.set(vm, "completions", responses.len() as f64);
             guests.set(vm, "elapsed-us", elapsed as f64 / 1e3);
             guests.set_responses(vm, &responses);
         }

@@ -150,7 +150,7 @@ impl Guests {
             return;
         };
         let elapsed = jobs.last.saturating_sub(started);
-        self.set(vm, "ends", jobs.done as f64);
+        self.set(vm, "completions", jobs.done as f64);
         self.set(vm, "elapsed-us", elapsed.as_nanos() as f64 / 1e3);
         let mut took = jobs.took;
         took.sort_unstable();
@@ -186,9 +186,11 @@ impl Guests {
 
     /// The ends of each VM that counts them and how long they took in microseconds, where there are several such VMs.
     pub fn throughputs(&self) -> impl Iterator<Item = (&str, f64, f64)> {
-        let several = self.values("ends").nth(1).is_some();
+        let several = self.values("completions").nth(1).is_some();
         let vms = self.vms.iter().filter(move |_| several);
-        vms.filter_map(|(name, vm)| Some((name.as_str(), vm.get("ends")?, vm.get("elapsed-us")?)))
+        vms.filter_map(|(name, vm)| {
+            Some((name.as_str(), vm.get("completions")?, vm.get("elapsed-us")?))
+        })
     }
 
     /// The largest of a number among the VMs that have it.

@@ -6,18 +6,18 @@ use crate::console::say;
 
 pub mod allocation;
 pub mod boot;
-pub mod chains;
+pub mod descriptors;
+pub mod free_pages;
 pub mod fuzz;
 pub mod heartbeat;
 pub mod hostile;
 pub mod ipi;
 pub mod pmu;
 pub mod reboot;
-pub mod returns;
-pub mod stale;
 pub mod state;
 pub mod storm;
 pub mod timer;
+pub mod translations;
 pub mod work;
 
 /// How an exercise ended.
@@ -47,11 +47,11 @@ pub struct Exercise {
 const EXERCISES: &[Exercise] = &[
     boot::EXERCISE,
     allocation::EXERCISE,
-    chains::EXERCISE,
+    descriptors::EXERCISE,
     heartbeat::EXERCISE,
     hostile::EXERCISE,
     fuzz::EXERCISE,
-    stale::EXERCISE,
+    translations::EXERCISE,
     state::EXERCISE,
     storm::EXERCISE,
     ipi::EXERCISE,
@@ -59,7 +59,14 @@ const EXERCISES: &[Exercise] = &[
     timer::EXERCISE,
     work::EXERCISE,
     reboot::EXERCISE,
-    returns::EXERCISE,
+    free_pages::EXERCISE,
+];
+
+/// Former names of exercises, with the present ones.
+const FORMER: [(&str, &str); 3] = [
+    ("chains", "descriptors"),
+    ("returns", "free-pages"),
+    ("stale", "translations"),
 ];
 
 /// Parameters that every exercise takes.
@@ -69,6 +76,10 @@ const COMMON: [&str; 3] = ["exercise", "console", "host"];
 pub fn run(arguments: &Arguments<'_>) -> Verdict {
     let name = arguments.get("exercise").unwrap_or("boot");
     let Some(exercise) = EXERCISES.iter().find(|exercise| exercise.name == name) else {
+        if let Some((_, present)) = FORMER.iter().find(|(former, _)| *former == name) {
+            say!("the exercise `{name}` is now called `{present}`");
+            return Verdict::Fail;
+        }
         say!("there is no exercise `{name}`; there are:");
         for exercise in EXERCISES {
             say!("  {}", exercise.name);

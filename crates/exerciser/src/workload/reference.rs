@@ -217,7 +217,7 @@ pub const REFERENCE: [Parameter; 35] = [
         0,
         0,
         MANY,
-        "looks after which a spin is excessive; 0: never",
+        "polls after which a spin is excessive; 0: never",
     ),
     number(
         "spin-limit-ms",

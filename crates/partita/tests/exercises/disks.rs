@@ -20,8 +20,8 @@ fn hostile_mediated_drivers_reach_own_memory_alone() {
     ] {
         let mut all = vec![
             format!("vm.one.disks=[{{ file = {file:?}, io = \"{io}\" }}]"),
-            format!("vm.one.command-line=\"exercise=chains rounds={rounds}\""),
-            String::from("vm.two.command-line=\"exercise=stale rounds=500\""),
+            format!("vm.one.command-line=\"exercise=descriptors rounds={rounds}\""),
+            String::from("vm.two.command-line=\"exercise=translations rounds=500\""),
         ];
         all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement={placement:?}")));
         exercise(on, "exercises.toml", 2, &all);
@@ -38,8 +38,8 @@ fn device_pages_stay_under_hostile_drivers() {
     for io in ["general", "fast"] {
         let mut all = vec![
             format!("vm.one.disks=[{{ file = {file:?}, io = \"{io}\" }}]"),
-            String::from("vm.one.command-line=\"exercise=chains rounds=300 give-back=yes\""),
-            String::from("vm.two.command-line=\"exercise=stale rounds=300\""),
+            String::from("vm.one.command-line=\"exercise=descriptors rounds=300 give-back=yes\""),
+            String::from("vm.two.command-line=\"exercise=translations rounds=300\""),
         ];
         all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"paged\"")));
         exercise("machine", "exercises.toml", 2, &all);
@@ -77,7 +77,7 @@ fn failing_operations_stay_on_fast_path() {
             "vm.one.placement=\"resident\"",
             &format!("vm.one.disks=[{{ file = {file:?}, io = \"fast\" }}]"),
             &format!("vm.one.command-line=\"exercise=work duration-ms=0 jobs=3000 reads=1 terminals={readers} trigger=edge read-error=retry notify={notify}\""),
-            "vm.two.command-line=\"exercise=stale rounds=200\"",
+            "vm.two.command-line=\"exercise=translations rounds=200\"",
         ]
         .map(String::from);
         let output = exercise_with("machine", "exercises.toml", 2, &changes, &more);
@@ -122,7 +122,7 @@ fn hostile_slice_drivers_reach_own_slice_alone() {
     ] {
         let mut all = with_slices(&file);
         all.push(format!(
-            "vm.one.command-line=\"exercise=chains rounds={rounds}\""
+            "vm.one.command-line=\"exercise=descriptors rounds={rounds}\""
         ));
         all.push(String::from(
             "vm.two.command-line=\"exercise=work duration-ms=0 jobs=3000 reads=1 terminals=8 trigger=level\"",
@@ -188,7 +188,7 @@ fn disk_time_follows_shares() {
     let more = ["--profile", profile.to_str().unwrap()];
     let output = exercise_with("machine", "exercises.toml", 2, &all, &more);
     let ends = |vm: &str| -> f64 {
-        let line = format!("[{vm}] exerciser: work ends=");
+        let line = format!("[{vm}] exerciser: work completions=");
         let text = output.split(&line).nth(1).unwrap();
         text.split(' ').next().unwrap().parse().unwrap()
     };

@@ -175,7 +175,7 @@ fn pinned_vms_stay_while_others_move() {
         let told = together(
             "machine",
             // Long enough for several moves: fewer rounds have one, or none.
-            "stale rounds=1000 remap=private sleep-one-in=20",
+            "translations rounds=1000 remap=private sleep-one-in=20",
             &[
                 &format!("scheduling=\"{system}\""),
                 &format!("vm.{}.scheduling=\"pinned\"", names[fixed]),
@@ -192,7 +192,11 @@ fn pinned_vms_stay_while_others_move() {
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn every_spin_policy_lets_everybody_go_on() {
     for spin in SPINS {
-        together("qemu", "stale rounds=500", &[&format!("spin=\"{spin}\"")]);
+        together(
+            "qemu",
+            "translations rounds=500",
+            &[&format!("spin=\"{spin}\"")],
+        );
     }
 }
 

@@ -10,7 +10,7 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
     let resident = ["one", "two"].map(|vm| format!("vm.{vm}.placement=\"resident\""));
     for on in COMPUTERS {
         for exercise in [
-            "stale rounds=500",
+            "translations rounds=500",
             "heartbeat duration-ms=500",
             "state rounds=20",
         ] {
@@ -49,8 +49,8 @@ fn returned_pages_are_free_after_all_release() {
     ] {
         let mut all = vec![
             format!("vm.one.translation={translation:?}"),
-            format!("vm.one.command-line=\"exercise=returns rounds={rounds}\""),
-            String::from("vm.two.command-line=\"exercise=stale rounds=300\""),
+            format!("vm.one.command-line=\"exercise=free-pages rounds={rounds}\""),
+            String::from("vm.two.command-line=\"exercise=translations rounds=300\""),
             String::from("experiment.migration=\"always\""),
         ];
         all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"paged\"")));
@@ -72,7 +72,7 @@ fn programs_read_no_kernel_memory_by_waiting() {
         "harts=1",
         "spin=\"reservation\"",
         "vm.one.command-line=\"exercise=hostile test=waits rounds=10\"",
-        "vm.two.command-line=\"exercise=stale harts=1 sleep-one-in=0 rounds=500000\"",
+        "vm.two.command-line=\"exercise=translations harts=1 sleep-one-in=0 rounds=500000\"",
     ];
     exercise("machine", "exercises.toml", 2, &changes.map(String::from));
 }

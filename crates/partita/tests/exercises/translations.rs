@@ -45,7 +45,7 @@ fn soak_no_translation_is_stale() {
 
 fn no_translation_is_stale_with(files: u32) {
     let files = format!("guest-interrupt-files={files}");
-    together("qemu", "stale", &[&files]);
+    together("qemu", "translations", &[&files]);
 }
 
 /// Guests on shadow tables change their tables all the time, one of them in single pages, while their vCPUs move; and a hostile one tries
@@ -58,9 +58,9 @@ fn shadow_tables_are_right_and_confine() {
         "vm.two.translation=\"shadow\"",
         "vm.two.placement=\"paged\"",
     ];
-    checked("stale rounds=200", &shadow);
+    checked("translations rounds=200", &shadow);
     for on in COMPUTERS {
-        together(on, "stale rounds=2000", &shadow);
+        together(on, "translations rounds=2000", &shadow);
         let hostile = [
             "vm.hostile.translation=\"shadow\"",
             "vm.victim.translation=\"shadow\"",
@@ -90,7 +90,9 @@ fn translations_stay_fresh_with_few_vmids() {
         for (vm, placement) in [("one", "resident"), ("two", "paged")] {
             all.push(format!("vm.{vm}.vcpus=5"));
             all.push(format!("vm.{vm}.placement={placement:?}"));
-            all.push(format!("vm.{vm}.command-line=\"exercise=stale rounds=40\""));
+            all.push(format!(
+                "vm.{vm}.command-line=\"exercise=translations rounds=40\""
+            ));
         }
         let more = [
             "--check-translations",
@@ -126,7 +128,7 @@ fn every_method_is_fresh(rounds: u32) {
         };
         let method = format!("tlb-purge=\"{}\"", method.name());
         let told = checked(
-            &format!("stale rounds={rounds} remap=private sleep-one-in=20"),
+            &format!("translations rounds={rounds} remap=private sleep-one-in=20"),
             &[scheduling[0], scheduling[1], &method],
         );
         assert!(!told.contains("may be stale"), "{method}\n{told}");
@@ -140,7 +142,7 @@ fn renewed_vmids_revive_no_stale_translation() {
     for method in ["last-host", "one-shot"] {
         let told = checked_with_vmids(
             3,
-            "stale rounds=200 remap=private sleep-one-in=20",
+            "translations rounds=200 remap=private sleep-one-in=20",
             &[
                 "experiment.migration=\"always\"",
                 "experiment.purge=\"new-vmid\"",
@@ -166,7 +168,7 @@ fn sibling_fences_reach_left_translations() {
     ] {
         together(
             "machine",
-            "stale rounds=400 method=sbi sleep-one-in=20",
+            "translations rounds=400 method=sbi sleep-one-in=20",
             &[
                 "experiment.migration=\"always\"",
                 &format!("experiment.remote-fences=\"{form}\""),

@@ -50,7 +50,7 @@ pub fn relative(run: &Figures, native: &Figures) -> Figures {
 
 /// Adds what the guests' workloads counted.
 fn workloads(guests: &Guests, figures: &mut Figures) {
-    let completions = guests.sum("ends");
+    let completions = guests.sum("completions");
     let elapsed = guests.largest("elapsed-us").map(|time| time / 1e6);
     figures.put(Measure::Completions, completions);
     figures.put(Measure::Elapsed, elapsed);
@@ -70,9 +70,9 @@ fn workloads(guests: &Guests, figures: &mut Figures) {
     }
     let spins = guests.sum("spins");
     figures.put(Measure::Spins, spins);
-    figures.put(Measure::PollsPerSpin, ratio(guests.sum("looks"), spins));
+    figures.put(Measure::PollsPerSpin, ratio(guests.sum("polls"), spins));
     figures.put(Measure::ExcessiveSpins, guests.sum("excessive"));
-    figures.put(Measure::OutOfOrderAcquisitions, guests.sum("overtaken"));
+    figures.put(Measure::OutOfOrderAcquisitions, guests.sum("out-of-order"));
     figures.put(Measure::OfflineCpus, guests.sum("off-line"));
 }
 

@@ -231,7 +231,8 @@ mod tests {
     }
 
     /// The work took two seconds, of which one was the window.
-    const WORK: &str = "exerciser: work ends=10 elapsed-us=2000000 ends-per-second=5.000 reads=80";
+    const WORK: &str =
+        "exerciser: work completions=10 elapsed-us=2000000 completions-per-second=5.000 reads=80";
 
     fn an_exit() -> Report {
         let exits = crate::report::Exits {

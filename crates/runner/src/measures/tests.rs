@@ -51,9 +51,9 @@ fn case_one() -> (Report, Guests) {
     };
     let mut guests = Guests::default();
     let lines = [
-        "exerciser: work ends=1200 elapsed-us=1014000000 ends-per-second=1.183 reads=7",
+        "exerciser: work completions=1200 elapsed-us=1014000000 completions-per-second=1.183 reads=7",
         "exerciser: work response-ns count=1200 min=1 mean=5 p50=8000000 p99=9000000 max=9",
-        "exerciser: work spins=50 looks=150 excessive=0 overtaken=0",
+        "exerciser: work spins=50 polls=150 excessive=0 out-of-order=0",
     ];
     for vm in ["one", "two", "three", "four"] {
         for line in lines {
@@ -62,7 +62,7 @@ fn case_one() -> (Report, Guests) {
     }
     guests.line(
         "two",
-        "exerciser: work ends=1200 elapsed-us=1015012688",
+        "exerciser: work completions=1200 elapsed-us=1015012688",
         Duration::ZERO,
     );
     guests.line(
@@ -291,11 +291,11 @@ fn per_cent_of_native() {
 fn guest_lines_give_only_own_figures() {
     let mut guests = Guests::default();
     for line in [
-        "exerciser: work ends=NaN elapsed-us=inf",
-        "exerciser: work ends=",
+        "exerciser: work completions=NaN elapsed-us=inf",
+        "exerciser: work completions=",
         "exerciser: work",
-        "exerciser: PASS ends=4",
-        "work ends=5",
+        "exerciser: PASS completions=4",
+        "work completions=5",
     ] {
         guests.line("web", line, Duration::ZERO);
     }
@@ -338,7 +338,7 @@ fn debian_jobs_are_timed_by_their_lines() {
     say(12, "job workload=batch number=9 ok=yes");
     say(13, "result workload=batch ok=no seconds=9 rounds=1");
     let web = guests.vm("web").unwrap();
-    assert_eq!(web.get("ends"), Some(3.0));
+    assert_eq!(web.get("completions"), Some(3.0));
     assert_eq!(web.get("elapsed-us"), Some(10e6));
     assert_eq!(web.get("response-ns.p50"), Some(3e9));
     assert_eq!(web.get("response-ns.p99"), Some(5e9));
@@ -375,7 +375,7 @@ fn part_counts_jobs_that_end_inside() {
     guests.end("db", Duration::from_secs(14));
     say(&mut guests, 15, "next 1");
     let db = guests.vm("db").unwrap();
-    assert_eq!(db.get("ends"), Some(3.0));
+    assert_eq!(db.get("completions"), Some(3.0));
     assert_eq!(db.get("elapsed-us"), Some(10e6));
     assert_eq!(db.get("response-ns.p50"), Some(3e9));
     assert_eq!(db.get("response-ns.p99"), Some(6e9));
@@ -397,11 +397,14 @@ fn each_of_several_vms_has_a_throughput() {
             guests: &guests,
         })
     };
-    let one = ("one", "exerciser: work ends=100 elapsed-us=2000000");
+    let one = ("one", "exerciser: work completions=100 elapsed-us=2000000");
     let alone = figures(&[one]);
     assert_eq!(alone.named("throughput"), Some(50.0));
     assert_eq!(alone.named("throughput.one"), None, "it is the whole's");
-    let both = figures(&[one, ("two", "exerciser: work ends=30 elapsed-us=1000000")]);
+    let both = figures(&[
+        one,
+        ("two", "exerciser: work completions=30 elapsed-us=1000000"),
+    ]);
     assert_eq!(both.named("throughput.one"), Some(50.0));
     assert_eq!(both.named("throughput.two"), Some(30.0));
     assert_eq!(

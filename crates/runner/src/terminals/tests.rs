@@ -59,7 +59,7 @@ fn response_lasts_from_line_to_prompt() {
     let mut guests = Guests::default();
     users.figures(&mut guests);
     let one = guests.vm("one").unwrap();
-    assert_eq!(one.get("ends"), Some(2.0));
+    assert_eq!(one.get("completions"), Some(2.0));
     assert_eq!(one.get("response-ns.p50"), Some(7e6));
     assert_eq!(one.get("response-ns.p99"), Some(9e6));
     let elapsed = (second + 9_000_000 - first) as f64 / 1e3;

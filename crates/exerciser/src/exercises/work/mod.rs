@@ -135,10 +135,11 @@ fn ask_allocation(workload: &mut Workload) {
 fn report(workload: &Workload, floor: &jobs::Floor, totals: &Totals, elapsed: u64) {
     let board = board();
     let microseconds = board.nanoseconds(elapsed) / 1000;
-    let ends = floor.ends();
-    let per_second = (u128::from(ends) * 1_000_000_000 / u128::from(microseconds.max(1))) as u64;
+    let completions = floor.ends();
+    let per_second =
+        (u128::from(completions) * 1_000_000_000 / u128::from(microseconds.max(1))) as u64;
     say!(
-        "work ends={ends} elapsed-us={microseconds} ends-per-second={}.{:03} reads={}",
+        "work completions={completions} elapsed-us={microseconds} completions-per-second={}.{:03} reads={}",
         per_second / 1000,
         per_second % 1000,
         floor.reads.load(Ordering::Relaxed)
@@ -157,9 +158,9 @@ fn report(workload: &Workload, floor: &jobs::Floor, totals: &Totals, elapsed: u6
     if workload.events > 0 {
         say!("work events={}", totals.events);
     }
-    say!("work looks-per-spin {}", totals.looks);
+    say!("work polls-per-spin {}", totals.looks);
     say!(
-        "work spins={} looks={} excessive={} overtaken={}",
+        "work spins={} polls={} excessive={} out-of-order={}",
         totals.contended,
         totals.looks.sum(),
         totals.excessive,

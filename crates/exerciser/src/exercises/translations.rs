@@ -1,4 +1,4 @@
-//! `stale`: pages are remapped under running harts, and no read may ever see the frame of before.
+//! `translations`: pages are remapped under running harts, and no read may ever see the frame of before.
 //!
 //! Each hart has two address spaces of its own, under the same two ASIDs as every other hart. In each, a
 //! private window shows frames of the hart's own choice: a hypervisor that lets two vCPUs share a VMID
@@ -23,7 +23,7 @@ use crate::harts::{self, Hart};
 use crate::interrupts::SHOOT_DOWN;
 
 pub const EXERCISE: Exercise = Exercise {
-    name: "stale",
+    name: "translations",
     parameters: &[
         "harts",
         "rounds",
@@ -112,7 +112,7 @@ impl Arena {
         let is_right = found == wanted && called == number;
         if !is_right && self.stale.fetch_add(1, Ordering::Relaxed) < 20 {
             say!(
-                "stale: hart {} at {address:#x} wants frame {number}; data right: {}, fetched frame {called}",
+                "translations: hart {} at {address:#x} wants frame {number}; data right: {}, fetched frame {called}",
                 hart.index(),
                 found == wanted
             );
@@ -171,7 +171,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         .each_ref()
         .map(|count| count.load(Ordering::Relaxed));
     say!(
-        "stale checks={} remaps-private={private} remaps-by-ipi={interrupts} remaps-by-sbi={calls} stale={stale}",
+        "translations checks={} remaps-private={private} remaps-by-ipi={interrupts} remaps-by-sbi={calls} stale={stale}",
         arena.checks.load(Ordering::Relaxed),
     );
     Ok(Verdict::of(stale == 0))

@@ -1,4 +1,4 @@
-//! `returns`: pages are given back to the hypervisor while all harts use memory (placement `paged`).
+//! `free-pages`: pages are given back to the hypervisor while all harts use memory (placement `paged`).
 //!
 //! Each hart has pages of its own: what it has written there stays until it gives a page back, which shows zeros from then on. Beside them
 //! there are pages that all harts write to and give back at once, by what they still know of them: what is there means nothing, but no store
@@ -21,7 +21,7 @@ use crate::frames::{self, FRAME};
 use crate::harts;
 
 pub const EXERCISE: Exercise = Exercise {
-    name: "returns",
+    name: "free-pages",
     parameters: &["harts", "rounds", "seed", "pages", "common-pages"],
     run,
 };
@@ -78,7 +78,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     });
     let [checks, given, wrong] =
         [&found.checks, &found.given, &found.wrong].map(|count| count.load(Ordering::Relaxed));
-    say!("returns checks={checks} pages-given={given} wrong={wrong}");
+    say!("free-pages checks={checks} pages-given={given} wrong={wrong}");
     Ok(Verdict::of(wrong == 0 && given > 0))
 }
 
@@ -100,7 +100,7 @@ fn give_back(at: u64, pages: u64, found: &Found) {
     while done < pages * FRAME {
         let (error, bytes) = call(at + done, pages * FRAME - done);
         if error != 0 || bytes == 0 {
-            say!("returns: {at:#x}, {pages} pages: error {error}, {bytes} bytes");
+            say!("free-pages: {at:#x}, {pages} pages: error {error}, {bytes} bytes");
             found.wrong.fetch_add(1, Ordering::Relaxed);
             return;
         }
@@ -125,7 +125,7 @@ fn refusals_are_right(inside: u64) -> bool {
     ] {
         let (error, _) = call(at, bytes);
         if error != wanted {
-            say!("returns: {bytes:#x} bytes at {at:#x}: error {error} for {wanted}");
+            say!("free-pages: {bytes:#x} bytes at {at:#x}: error {error} for {wanted}");
             right = false;
         }
     }
@@ -167,7 +167,7 @@ impl Own {
             let is = load(at);
             found.checks.fetch_add(1, Ordering::Relaxed);
             if is != wanted && found.wrong.fetch_add(1, Ordering::Relaxed) < 20 {
-                say!("returns: {at:#x} of round {round} is {is:#x} for {wanted:#x}");
+                say!("free-pages: {at:#x} of round {round} is {is:#x} for {wanted:#x}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `chains`: a driver that breaks every rule of its virtio block device, while another hart rewrites what it has written.
+//! `descriptors`: a driver that breaks every rule of its virtio block device, while another hart rewrites what it has written.
 //!
 //! Descriptors lead to the driver's own data and elsewhere, go round, and point to tables in tables; the index of the
 //! available ring jumps. The device may refuse all of it. What the exercise asks for is that the driver can start it again each time, that
@@ -21,7 +21,7 @@ use crate::harts;
 use exerciser::workload::Trigger;
 
 pub const EXERCISE: Exercise = Exercise {
-    name: "chains",
+    name: "descriptors",
     parameters: &["seed", "rounds", "harts", "give-back"],
     run,
 };
@@ -43,7 +43,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     ) {
         (Ok(disk), Some(watched)) => (disk, watched),
         (Err(why), _) => {
-            say!("chains: {why}");
+            say!("descriptors: {why}");
             return Ok(Verdict::Fail);
         }
         (_, None) => crate::start::fail(format_args!("not enough memory to watch")),
@@ -56,7 +56,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let (mut refused, mut wrong) = (0, 0);
     for round in 0..rounds {
         if let Err(why) = disk.start() {
-            say!("chains: round {round}: {why}");
+            say!("descriptors: round {round}: {why}");
             return Ok(Verdict::Fail);
         }
         let manner = Manner {
@@ -70,7 +70,9 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         }
     }
     let changed = words().filter(|&at| load(at) != at ^ PATTERN).count();
-    say!("chains rounds={rounds} refused={refused} wrong-reads={wrong} changed-words={changed}");
+    say!(
+        "descriptors rounds={rounds} refused={refused} wrong-reads={wrong} changed-words={changed}"
+    );
     Ok(Verdict::of(wrong == 0 && changed == 0 && refused > 0))
 }
 
