@@ -79,7 +79,7 @@ impl Machine {
             self.system.memory.code.set_limit(blocks);
         }
         let timing = self.system.timing.as_ref().filter(|_| G::MEASURED);
-        let costs = timing.map(|timing| timing.translated_costs());
+        let costs = timing.map(|timing| timing.costs);
         self.system.memory.code.prepare(costs.as_ref());
         let last_instruction = limit
             .instructions

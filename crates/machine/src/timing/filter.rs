@@ -180,6 +180,8 @@ pub struct FilterTables {
     pub stores: *const u8,
     /// Of lines to fetch.
     pub fetches: *const u8,
+    /// When the store buffer is empty, in cycles.
+    pub stores_done: *const u64,
 }
 
 impl FilterTables {
@@ -190,5 +192,6 @@ impl FilterTables {
         loads: std::ptr::null(),
         stores: std::ptr::null(),
         fetches: std::ptr::null(),
+        stores_done: std::ptr::null(),
     };
 }

@@ -183,7 +183,7 @@ impl HartTiming {
     /// Puts an entry into the second-level TLB.
     pub(super) fn fill_second(&mut self, charge: Charge, entry: Entry) {
         if let Some(second) = &mut self.second_tlb {
-            second.insert(charge.page(), entry, |_, _| {});
+            second.insert_unfiltered(charge.page(), entry);
         }
     }
 
@@ -254,6 +254,7 @@ impl HartTiming {
             loads: self.loads.start(),
             stores: self.stores.start(),
             fetches: self.fetches.start(),
+            stores_done: self.flights.stores_done(),
         }
     }
 

@@ -256,16 +256,6 @@ impl Timing {
         }
     }
 
-    /// Costs of instructions as translated code has them: a fence that has to wait for a store buffer has no room there.
-    #[must_use]
-    pub const fn translated_costs(&self) -> Costs {
-        let mut costs = self.costs;
-        if self.store_buffer != 0 {
-            costs.fence = u64::MAX;
-        }
-        costs
-    }
-
     /// Cycles of FENCE by a hart at a time: its stores have to be done.
     #[must_use]
     pub fn fence_stores(&self, id: HartId, now: u64) -> u64 {

@@ -194,8 +194,25 @@ impl Array {
 /// Places for hints.
 const HINTS: usize = 64;
 
-fn no_hints() -> Box<[u16; HINTS]> {
-    Box::new([0; HINTS])
+/// Slot of the entry that served a page last.
+#[derive(Debug, Clone, Copy)]
+struct Hint {
+    page: u64,
+    space: Space,
+    slot: u16,
+}
+
+impl Hint {
+    /// For no page: numbers of pages have 52 bits.
+    const NONE: Self = Self {
+        page: u64::MAX,
+        space: Entry::EMPTY.space,
+        slot: 0,
+    };
+}
+
+fn no_hints() -> Box<[Hint; HINTS]> {
+    Box::new([Hint::NONE; HINTS])
 }
 
 /// A TLB. Its entries have slots: first those for small pages, then those for large ones.
@@ -206,12 +223,12 @@ pub struct Tlb {
     large: Option<Array>,
     /// True if `pages` takes entries of every size.
     any_size: bool,
-    /// True if replacement looks at use and two entries have served one page: then the first slot does, and no hint.
+    /// True if replacement looks at use and two entries have served one page: then the first slot does, and hints hold for the page and
+    /// the address space that they were made for.
     ambiguous: bool,
-    /// For the low bits of a page's number the slot of the entry that served such a page last, to look
-    /// there first.
+    /// For the low bits of a page's number the entry that served such a page last, to look there first.
     #[serde(skip, default = "no_hints")]
-    hints: Box<[u16; HINTS]>,
+    hints: Box<[Hint; HINTS]>,
 }
 
 impl Tlb {
@@ -278,14 +295,19 @@ impl Tlb {
 
     /// The slot of an entry that serves a page.
     pub fn serves(&mut self, page: u64, space: Space) -> Option<usize> {
-        let hint = page as usize & (HINTS - 1);
-        let slot = usize::from(self.hints[hint]);
-        if !self.ambiguous && self.entry(slot).is_some_and(|e| e.serves(page, space)) {
+        let place = page as usize & (HINTS - 1);
+        let hint = self.hints[place];
+        let slot = usize::from(hint.slot);
+        if (!self.ambiguous || (hint.page, hint.space) == (page, space))
+            && self.entry(slot).is_some_and(|e| e.serves(page, space))
+        {
             return Some(slot);
         }
         let slot = self.slot(page, space)?;
         // A slot too high for a hint is looked for each time.
-        self.hints[hint] = u16::try_from(slot).unwrap_or(0);
+        if let Ok(slot) = u16::try_from(slot) {
+            self.hints[place] = Hint { page, space, slot };
+        }
         Some(slot)
     }
 
@@ -297,13 +319,39 @@ impl Tlb {
         entry: Entry,
         mut demoted: impl FnMut(usize, Entry),
     ) -> (usize, Option<Entry>) {
-        let whole = entry.pages() == 1 || self.any_size;
-        let entry = if whole || self.large.is_some() {
+        let entry = self.fitting(page, entry);
+        self.demote_overlapping(&entry, &mut demoted);
+        self.place(page, entry, demoted)
+    }
+
+    /// Adds an entry as [`Self::insert`] does, to a TLB of which [`Self::look_up`] alone is asked: neither filters nor hints rest on it, so
+    /// nothing has to be said of entries for the same page.
+    pub fn insert_unfiltered(&mut self, page: u64, entry: Entry) {
+        let entry = self.fitting(page, entry);
+        self.place(page, entry, |_, _| {});
+    }
+
+    /// The entry, or the one for the 4 KiB page alone if entries for large pages have no place.
+    const fn fitting(&self, page: u64, entry: Entry) -> Entry {
+        if self.takes_whole(&entry) || self.large.is_some() {
             entry
         } else {
             entry.piece(page)
-        };
-        self.demote_overlapping(&entry, &mut demoted);
+        }
+    }
+
+    /// Tests whether the places for small pages take an entry as it is.
+    const fn takes_whole(&self, entry: &Entry) -> bool {
+        entry.pages() == 1 || self.any_size
+    }
+
+    fn place(
+        &mut self,
+        page: u64,
+        entry: Entry,
+        mut demoted: impl FnMut(usize, Entry),
+    ) -> (usize, Option<Entry>) {
+        let whole = self.takes_whole(&entry);
         let small = self.pages.entries.len();
         match self.large.as_mut().filter(|_| !whole) {
             // Fully associative: one set.
@@ -322,11 +370,17 @@ impl Tlb {
             return;
         }
         let large = self.large.iter().flat_map(|large| &large.entries);
+        let mut overlapping = false;
         for (slot, other) in self.pages.entries.iter().chain(large).enumerate() {
             if other.overlaps(entry) {
-                self.ambiguous = true;
+                overlapping = true;
                 demoted(slot, *other);
             }
+        }
+        if overlapping {
+            // Another slot may be the first of such pages now.
+            self.ambiguous = true;
+            self.hints = no_hints();
         }
     }
 
@@ -347,131 +401,4 @@ impl Tlb {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOST: Space = Space {
-        virtualized: false,
-        paged: true,
-        asid: 1,
-        vmid: 0,
-    };
-
-    fn guest(asid: u16, vmid: u16) -> Space {
-        Space {
-            virtualized: true,
-            paged: true,
-            asid,
-            vmid,
-        }
-    }
-
-    fn tlb(large: u16, any_size: bool) -> Tlb {
-        Tlb::new(TlbProfile {
-            entries: 4,
-            ways: 4,
-            large,
-            any_size,
-            replacement: ReplacementPolicy::Fifo,
-        })
-    }
-
-    /// Adds an entry, where nothing depends on its use.
-    fn insert(tlb: &mut Tlb, page: u64, entry: Entry) -> (usize, Option<Entry>) {
-        tlb.insert(page, entry, |_, _| {})
-    }
-
-    #[test]
-    fn entries_serve_their_space_unless_global() {
-        let mut tlb = tlb(0, false);
-        insert(&mut tlb, 7, Entry::new(7, 12, false, guest(3, 5)));
-        assert!(tlb.look_up(7, guest(3, 5)).is_some());
-        for space in [
-            guest(4, 5),
-            guest(3, 6),
-            HOST,
-            Space {
-                paged: false,
-                ..guest(3, 5)
-            },
-        ] {
-            assert!(tlb.look_up(7, space).is_none(), "{space:?}");
-        }
-        insert(&mut tlb, 8, Entry::new(8, 12, true, guest(3, 5)));
-        assert!(tlb.look_up(8, guest(4, 5)).is_some());
-        assert!(tlb.look_up(8, guest(3, 6)).is_none());
-    }
-
-    #[test]
-    fn large_pages_take_one_entry_or_many() {
-        for (mut tlb, reaches) in [
-            (tlb(1, false), true),
-            (tlb(0, true), true),
-            (tlb(0, false), false),
-        ] {
-            insert(&mut tlb, 0x203, Entry::new(0x203, 21, false, HOST));
-            assert!(tlb.look_up(0x203, HOST).is_some());
-            assert_eq!(tlb.look_up(0x3ff, HOST).is_some(), reaches);
-            assert!(tlb.look_up(0x400, HOST).is_none());
-        }
-    }
-
-    #[test]
-    fn empty_places_are_taken_before_the_oldest() {
-        let mut tlb = tlb(0, false);
-        for page in 0..4 {
-            let entry = Entry::new(page, 12, false, HOST);
-            assert_eq!(insert(&mut tlb, page, entry).1, None);
-        }
-        let (slot, evicted) = insert(&mut tlb, 4, Entry::new(4, 12, false, HOST));
-        assert_eq!((slot, tlb.serves(4, HOST)), (0, Some(0)));
-        assert_eq!(evicted.map(|entry| entry.page), Some(0));
-        let mut removed = Vec::new();
-        assert_eq!(tlb.serves(2, HOST), Some(2));
-        tlb.remove_if(
-            |entry| entry.covers(2),
-            |slot, entry| removed.push((slot, entry.page)),
-        );
-        assert_eq!(removed, [(2, 2)]);
-        assert_eq!(tlb.serves(2, HOST), None);
-        let entry = Entry::new(5, 12, false, HOST);
-        assert_eq!(insert(&mut tlb, 5, entry), (2, None));
-    }
-
-    #[test]
-    fn used_entries_stay_by_lru() {
-        let mut tlb = Tlb::new(TlbProfile {
-            entries: 2,
-            ways: 2,
-            large: 2,
-            any_size: false,
-            replacement: ReplacementPolicy::Lru,
-        });
-        for page in [0x203, 0x403] {
-            insert(&mut tlb, page, Entry::new(page, 21, false, HOST));
-        }
-        let slot = tlb.serves(0x3ff, HOST).expect("there");
-        let mut demoted = Vec::new();
-        tlb.touch(slot, |slot, entry| demoted.push((slot, entry.page)));
-        assert_eq!(demoted, [(3, 0x400)]);
-        let (slot, evicted) = insert(&mut tlb, 0x603, Entry::new(0x603, 21, false, HOST));
-        assert_eq!((slot, evicted.map(|entry| entry.page)), (3, Some(0x400)));
-    }
-
-    #[test]
-    fn spaces_have_different_numbers() {
-        let spaces = [
-            HOST,
-            guest(1, 0),
-            guest(1, 1),
-            guest(2, 1),
-            Space::default(),
-        ];
-        for (index, one) in spaces.iter().enumerate() {
-            for other in &spaces[..index] {
-                assert_ne!(one.number(), other.number());
-            }
-        }
-        assert_eq!(Space::default().number(), 0);
-    }
-}
+mod tests;

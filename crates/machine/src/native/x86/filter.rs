@@ -39,6 +39,15 @@ impl Translator<'_> {
         self.a.jump_if(condition::NOT_EQUAL, outside);
     }
 
+    /// Asks whether the store buffer is empty.
+    pub(super) fn store_buffer(&mut self) {
+        self.a
+            .memory(Quad, op::MOV, RAX, frame!(filters.stores_done));
+        self.a.memory(Quad, op::MOV, RAX, at(RAX, 0));
+        self.a.memory(Quad, op::CMP, RAX, hart!(cycles));
+        self.slow_if(condition::ABOVE);
+    }
+
     /// Makes a register the offset of an address's place in a filter of pages: half of that in the host TLB.
     pub(super) fn page_place(&mut self, to: Host, address: Host) {
         let mask = (PAGE_PLACES as i32 - 1) << PAGE_NAME_SHIFT;

@@ -438,6 +438,9 @@ impl<'a> Translator<'a> {
             Operation::AmoD => return self.atomic(i, Quad),
             Operation::Nop => {}
             Operation::Fence if self.has_room(|costs| costs.fence) => {
+                if self.costs.is_some() {
+                    self.store_buffer();
+                }
                 self.cost(|costs| costs.fence);
             }
             _ => return self.arithmetic(i),
