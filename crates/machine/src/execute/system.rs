@@ -127,13 +127,27 @@ impl Hart {
             }
             _ => {}
         }
+        self.end_stretch(mode);
         self.pc = self.pc.wrapping_add(4);
         if !self.has_wakeup(system) {
             self.wait = Wait::Interrupt;
             self.reservation = None;
             self.note(|_| Happening::WaitForInterrupt { mode });
+        } else if mode == Mode::HYPERVISOR
+            && let Some(stretches) = &mut self.stretches
+        {
+            stretches.go_on(self.cycles);
         }
         Ok(Next::Stop)
+    }
+
+    /// A wait ends a stretch of the hypervisor.
+    fn end_stretch(&mut self, mode: Mode) {
+        if mode == Mode::HYPERVISOR
+            && let Some(stretches) = &mut self.stretches
+        {
+            stretches.end(self.cycles, self.pc);
+        }
     }
 
     /// WRS.NTO and WRS.STO: Zawrs, "Wait-on-Reservation-Set Instructions".
@@ -157,6 +171,7 @@ impl Hart {
         } else {
             (u64::MAX, Expiry::Complete)
         };
+        self.end_stretch(mode);
         let deadline = self.cycles.saturating_add(limit);
         self.wait = Wait::Store { deadline, expiry };
         // What is watched is the line; who waits has no reservation any more.

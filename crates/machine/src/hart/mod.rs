@@ -6,6 +6,7 @@ mod deadlines;
 mod describe;
 mod saved;
 mod stops;
+mod stretch;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,8 @@ pub use crate::base::{Access, Cause, Exception, Mode, Privilege, Trapped};
 pub(crate) use deadlines::Deadlines;
 pub use saved::SavedHart;
 pub(crate) use stops::{Reached, Stops};
+pub use stretch::Stretch;
+pub(crate) use stretch::Stretches;
 pub use wait::{Expiry, Wait};
 
 use crate::base::{HartId, HartIrqLevels, Space};
@@ -115,6 +118,8 @@ pub struct Hart {
     pub(crate) stops: Option<Box<Stops>>,
     /// Events not yet handed to the sink, if there is one.
     pub(crate) events: Option<Vec<Event>>,
+    /// Stretches in the hypervisor, if they are watched.
+    pub(crate) stretches: Option<Box<Stretches>>,
 }
 
 impl Hart {
@@ -158,6 +163,7 @@ impl Hart {
             counts: crate::count::HartCounts::default(),
             stops: None,
             events: None,
+            stretches: None,
         };
         hart.refresh_context();
         hart

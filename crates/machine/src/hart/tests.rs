@@ -2,10 +2,10 @@
 
 use riscv::csr::number::{
     HENVCFG, HGATP, HLOCKHOLDER, HSTATUS, MENVCFG, MSECCFG, MSTATUS, PMPADDR0, PMPCFG0, SATP,
-    SENVCFG,
+    SENVCFG, SIP,
 };
 
-use super::{Cause, Hart, Mode, Privilege};
+use super::{Cause, Exception, Hart, Mode, Privilege};
 use crate::base::Fence;
 use crate::extension::VmidBits;
 use crate::machine::{Config, Machine};
@@ -304,4 +304,52 @@ fn users_do_not_find_kernel_pages() {
     hart.set_mode(USER);
     assert!(!is_known(hart));
     assert!(hart.load_slow::<u64>(system, 0, 1).is_err());
+}
+
+#[test]
+fn stretches_last_from_exit_to_entry() {
+    let mut machine = machine();
+    machine.watch_stretches();
+    assert_eq!(machine.report().longest_hypervisor_stretch, None);
+    let call = Cause::CallFromVirtualSupervisor;
+    let hart = &mut machine.harts[0];
+    hart.csrs.medeleg = 1 << call as u64;
+    hart.csrs.stvec = RAM;
+    hart.set_mode(Mode::VIRTUAL_SUPERVISOR);
+    for (begin, length) in [(100, 50), (1000, 70), (2000, 60)] {
+        hart.cycles = begin;
+        hart.take_exception(Exception::new(call, 0));
+        assert_eq!(hart.mode(), Mode::HYPERVISOR);
+        (hart.cycles, hart.pc) = (begin + length, RAM + length);
+        hart.return_from_supervisor();
+        assert_eq!(hart.mode(), Mode::VIRTUAL_SUPERVISOR);
+    }
+    let longest = machine.report().longest_hypervisor_stretch;
+    let longest = longest.expect("the guest was left");
+    assert_eq!((longest.begin_cycles, longest.cycles), (1000, 70));
+    assert_eq!(longest.cause.as_deref(), Some("call from VS"));
+    assert_eq!(longest.end_pc, format!("{:#x}", RAM + 70));
+}
+
+#[test]
+fn reading_sip_ends_a_stretch() {
+    let mut machine = machine();
+    machine.watch_stretches();
+    let Machine { harts, system, .. } = &mut machine;
+    let hart = &mut harts[0];
+    let call = Cause::CallFromVirtualSupervisor;
+    hart.csrs.medeleg = 1 << call as u64;
+    hart.set_mode(Mode::VIRTUAL_SUPERVISOR);
+    hart.cycles = 100;
+    hart.take_exception(Exception::new(call, 0));
+    hart.cycles = 180;
+    // csrr t1, sip
+    assert!(
+        hart.execute_csr(u32::from(SIP) << 20 | 0x2373, system)
+            .is_ok()
+    );
+    hart.cycles = 200;
+    hart.return_from_supervisor();
+    let longest = machine.report().longest_hypervisor_stretch;
+    assert_eq!(longest.map(|longest| longest.cycles), Some(80));
 }

@@ -50,6 +50,7 @@ impl Hart {
             pc: hart.pc,
             vmid: hart.vmid(),
         });
+        self.note_stretch(to, TrapCode::Exception(cause));
         self.take(to, &record);
     }
 
@@ -72,7 +73,23 @@ impl Hart {
             vmid: hart.vmid(),
             guest_file: hart.csrs.vgein(),
         });
+        self.note_stretch(interrupt.to, code);
         self.take(interrupt.to, &record);
+    }
+
+    /// Tells of a trap to the watch for the longest stretch in the hypervisor, before it is taken.
+    #[inline]
+    fn note_stretch(&mut self, to: Mode, code: TrapCode) {
+        let (from, now, pc) = (self.mode, self.cycles, self.pc);
+        let Some(stretches) = &mut self.stretches else {
+            return;
+        };
+        if to == Mode::HYPERVISOR && from.virtualized {
+            stretches.leave_guest(now, code);
+        } else if to == Mode::HYPERVISOR && matches!(code, TrapCode::Interrupt(_)) {
+            stretches.end(now, pc);
+            stretches.go_on(now);
+        }
     }
 
     fn take(&mut self, to: Mode, record: &Record) {
@@ -153,12 +170,17 @@ impl Hart {
             after &= !status::MPRV;
         }
         self.csrs.mstatus = after;
-        self.pc = self.csrs.mepc;
-        self.return_to(to);
+        let at = std::mem::replace(&mut self.pc, self.csrs.mepc);
+        self.return_to(to, at);
     }
 
-    fn return_to(&mut self, to: Mode) {
+    fn return_to(&mut self, to: Mode, at: u64) {
         self.reservation = None;
+        if to.virtualized
+            && let Some(stretches) = &mut self.stretches
+        {
+            stretches.end(self.cycles, at);
+        }
         self.note(|hart| Happening::Return {
             from: hart.mode,
             to,
@@ -171,6 +193,7 @@ impl Hart {
 
     /// SRET in HS-mode, M-mode or, acting on the VS CSRs, in VS-mode.
     pub fn return_from_supervisor(&mut self) {
+        let at = self.pc;
         let csrs = &mut self.csrs;
         let to;
         if self.mode.virtualized {
@@ -185,7 +208,7 @@ impl Hart {
             csrs.mstatus = pop_supervisor(csrs.mstatus) & !status::MPRV;
             self.pc = csrs.sepc;
         }
-        self.return_to(to);
+        self.return_to(to, at);
     }
 }
 

@@ -194,6 +194,13 @@ impl Machine {
         )
     }
 
+    /// Watches for the longest stretch of each hart in the hypervisor, from now on: see [`Report`](crate::monitor::Report).
+    pub fn watch_stretches(&mut self) {
+        for hart in &mut self.harts {
+            hart.stretches = Some(Box::default());
+        }
+    }
+
     /// Configuration of the machine.
     #[must_use]
     pub const fn config(&self) -> &Config {

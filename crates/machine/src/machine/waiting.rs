@@ -1,6 +1,6 @@
 //! Harts that wait, and how far the others have come.
 
-use crate::hart::{Cause, Exception, Expiry, Hart, Wait};
+use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Wait};
 use crate::system::System;
 use crate::trace::{Happening, WaitEnd};
 
@@ -117,6 +117,11 @@ pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, 
     hart.wait = Wait::Nothing;
     system.memory.unwatch(hart.id);
     hart.note(|_| Happening::Wake { end: end_of_wait });
+    if hart.mode() == Mode::HYPERVISOR
+        && let Some(stretches) = &mut hart.stretches
+    {
+        stretches.go_on(hart.cycles);
+    }
     if let Some(expiry) = expired {
         expire(hart, system, expiry);
     }

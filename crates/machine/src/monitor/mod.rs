@@ -4,5 +4,7 @@ mod report;
 mod snapshot;
 
 pub use crate::count::{CODES, Causes, Event, EventCounts, HartCounts, TrapCode, VirtualCounts};
-pub use report::{Counts, DeviceReport, HartReport, Name, Report, Traps, VirtualReport};
+pub use report::{
+    Counts, DeviceReport, HartReport, Name, Report, StretchReport, Traps, VirtualReport,
+};
 pub use snapshot::{HartSnapshot, Snapshot};

@@ -1,14 +1,18 @@
 //! The monitor's figures as one document, with their definitions.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Causes, Event, EventCounts, HartCounts, HartSnapshot, Snapshot, VirtualCounts};
-use crate::base::{Mode, Privilege};
+use super::{
+    Causes, Event, EventCounts, HartCounts, HartSnapshot, Snapshot, TrapCode, VirtualCounts,
+};
+use crate::base::{Cycles, Mode, Privilege};
 use crate::device::virtio::Statistics;
+use crate::hart::Hart;
 use crate::machine::Machine;
 
 /// Name of a thing that is counted: one of this build's, or one that a recorded report has.
@@ -76,6 +80,24 @@ pub struct DeviceReport {
     pub waited_cycles: u64,
 }
 
+/// A stretch of a hart in the hypervisor in which it takes and sees no interrupt. It begins when a guest is left, a wait ends or HS-mode reads
+/// what is pending; it ends with the return to a guest, an interrupt, a wait, or the next such read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StretchReport {
+    /// mhartid.
+    pub hart: u32,
+    /// Length in cycles.
+    pub cycles: u64,
+    /// Length in nanoseconds.
+    pub nanoseconds: u64,
+    /// The hart's time at its beginning, in cycles since reset.
+    pub begin_cycles: u64,
+    /// Trap from the guest that it began with; absent after a wait and after a read of what is pending.
+    pub cause: Option<String>,
+    /// Address of the instruction that ended it.
+    pub end_pc: String,
+}
+
 /// Figures of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -87,6 +109,9 @@ pub struct Report {
     pub measured: bool,
     /// A hash of all of memory at the end.
     pub memory_hash: String,
+    /// The longest stretch of a hart in the hypervisor, if they were watched and there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_hypervisor_stretch: Option<StretchReport>,
     /// Hart by hart.
     pub harts: Vec<HartReport>,
     /// Device by device.
@@ -155,6 +180,14 @@ fn interrupt_name(number: usize) -> String {
         _ => return format!("interrupt {number}"),
     };
     name.to_owned()
+}
+
+fn trap_name(code: TrapCode) -> String {
+    let index = |code| usize::try_from(code).unwrap_or(usize::MAX);
+    match code {
+        TrapCode::Exception(code) => exception_name(index(code)),
+        TrapCode::Interrupt(number) => interrupt_name(index(number)),
+    }
 }
 
 fn traps(causes: &Causes) -> Traps {
@@ -254,6 +287,7 @@ impl Machine {
             hertz,
             measured: self.system().timing.is_some(),
             memory_hash: format!("{:016x}", self.memory_hash()),
+            longest_hypervisor_stretch: self.longest_stretch(),
             harts: harts
                 .map(|(number, hart)| hart_report(number, hart, hertz))
                 .collect(),
@@ -268,6 +302,22 @@ impl Machine {
                 .map(|event| (event.name().into(), event.definition().into()))
                 .collect(),
         }
+    }
+
+    /// The longest stretch in the hypervisor since they are watched; of equal ones that of the first hart.
+    fn longest_stretch(&self) -> Option<StretchReport> {
+        let of_hart = |hart: &Hart| Some((hart.id.0, hart.stretches.as_ref()?.longest()?));
+        let (hart, longest) = (self.harts().iter())
+            .filter_map(of_hart)
+            .min_by_key(|(_, stretch)| Reverse(stretch.cycles))?;
+        Some(StretchReport {
+            hart,
+            cycles: longest.cycles,
+            nanoseconds: self.clock().nanoseconds(Cycles(longest.cycles)),
+            begin_cycles: longest.begin,
+            cause: longest.cause.map(trap_name),
+            end_pc: format!("{:#x}", longest.end),
+        })
     }
 
     /// A hash of all of RAM, which depends on nothing else: XXH3, 64 bits, of the pages that are not

@@ -5,7 +5,7 @@ use super::table;
 use crate::base::Fence;
 use crate::base::{Cause, Exception, Trapped};
 use crate::csr::field::status;
-use crate::hart::Hart;
+use crate::hart::{Hart, Mode};
 use crate::instruction::DISCARD;
 use crate::system::System;
 
@@ -91,6 +91,10 @@ impl Hart {
             row = guest;
         }
         // topei: a write claims the interrupt that a read of the same instruction reports.
+        let in_hypervisor = self.mode() == Mode::HYPERVISOR;
+        if in_hypervisor && let Some(stretches) = &mut self.stretches {
+            stretches.read(number, self.cycles, self.pc);
+        }
         let old = if reads || operation != CsrOperation::Write {
             self.read_row(row, index, system)?
         } else {

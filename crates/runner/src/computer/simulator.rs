@@ -68,6 +68,7 @@ fn follow(
     stop: &AtomicBool,
 ) -> End {
     let watcher = Watcher::attach(&mut machine, Runs::Hypervisor);
+    machine.watch_stretches();
     let clock = machine.config().board.clock;
     let line = || {
         Box::new(Line::new(

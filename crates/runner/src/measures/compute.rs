@@ -189,6 +189,9 @@ const FIRST_LEVEL: [Event; 3] = [Event::FetchMisses, Event::LoadMisses, Event::S
 /// Adds the hardware monitor's measures.
 fn hardware(report: &machine::monitor::Report, figures: &mut Figures) {
     host_interrupts(report, figures);
+    let longest = report.longest_hypervisor_stretch.as_ref();
+    let microseconds = longest.map(|stretch| stretch.nanoseconds as f64 / 1e3);
+    figures.put(Measure::LongestHypervisorStretch, microseconds);
     let instructions: u64 = report.harts.iter().map(|hart| hart.instructions).sum();
     let instructions = instructions as f64;
     figures.put(Measure::Instructions, Some(instructions / 1e6));

@@ -207,6 +207,7 @@ mod tests {
             hertz: 1_000_000,
             measured: true,
             memory_hash: String::new(),
+            longest_hypervisor_stretch: None,
             harts: vec![hart],
             devices: vec![disk],
             definitions: BTreeMap::new(),

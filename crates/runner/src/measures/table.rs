@@ -298,6 +298,11 @@ measures! {
     /// the hypervisor (paper 001, §5.4). Natively it is the guest's.
     HypervisorTime = "hypervisor-time", "%", Less, "part of the harts' time spent in HS mode";
 
+    /// Longest time in which a hart is in no guest and takes and sees no interrupt: from an exit of a guest, the end of a wait or a read of sip,
+    /// stopi or stopei to the next return to a guest, interrupt, wait or such read, from the machine. Which hart, when, and where it ended stand
+    /// in the hardware monitor's figures (`longest_hypervisor_stretch`). Booting is not in it.
+    LongestHypervisorStretch = "longest-hypervisor-stretch", "us", Less, "the longest time that the hypervisor keeps a hart without a look at interrupts";
+
     /// VMCP-MIET of paper 001, table 3: cycles in HS mode in which the hart did not wait / instructions retired there, from the hardware
     /// monitor.
     HypervisorCpi = "hypervisor-cpi", "cycles", Less, "cycles per instruction of the hypervisor (VMCP-MIET)";
