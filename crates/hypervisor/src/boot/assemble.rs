@@ -34,8 +34,8 @@ use crate::system::policy;
 use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 use crate::vm::accounts::Accounts;
+use crate::vm::lazy_registers::Vector;
 use crate::vm::vcpu::Vcpu;
-use crate::vm::vector::Vector;
 use board::{Board, Range};
 
 // The limits of the description are those of the scheduler.

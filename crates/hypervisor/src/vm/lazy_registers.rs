@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use riscv::instruction::{LOAD_FP, OP_V, OP_VE, STORE_FP, SYSTEM};
 use scheduler::{HartId, VcpuNumber};
 
+use crate::hart::context::{FloatContext, GuestContext, VectorContext};
 use crate::hart::csr::{self, exception, number, status};
 
 /// Number of stays in a row without a change of the registers, after which stays begin without them.
@@ -78,6 +79,142 @@ impl RegisterSet {
     }
 }
 
+/// Contents of a register set, off the hart.
+pub trait Registers {
+    /// The set's field of sstatus.
+    const FIELD: u64;
+    /// The field's value Clean.
+    const CLEAN: u64;
+
+    /// Saves the hart's CSRs of the set, and its registers if they have changed.
+    fn save(&mut self, changed: bool);
+    /// Loads these registers into the hart.
+    fn restore(&self);
+}
+
+impl Registers for FloatContext {
+    const FIELD: u64 = status::FS;
+    const CLEAN: u64 = status::FS_CLEAN;
+
+    #[inline]
+    fn save(&mut self, changed: bool) {
+        Self::save(self, changed);
+    }
+
+    #[inline]
+    fn restore(&self) {
+        Self::restore(self);
+    }
+}
+
+impl Registers for VectorContext {
+    const FIELD: u64 = status::VS;
+    const CLEAN: u64 = status::VS_CLEAN;
+
+    #[inline]
+    fn save(&mut self, changed: bool) {
+        Self::save(self, changed);
+    }
+
+    #[inline]
+    fn restore(&self) {
+        Self::restore(self);
+    }
+}
+
+/// Registers of one set of a vCPU while it is on no hart, and its use of them.
+#[derive(Clone, Debug)]
+pub struct Lazy<C> {
+    context: C,
+    habit: Habit,
+    /// Hart whose registers were made equal to these last.
+    on: Option<HartId>,
+}
+
+/// Floating-point registers of a vCPU.
+pub type Float = Lazy<FloatContext>;
+/// Vector registers of a vCPU.
+pub type Vector = Lazy<VectorContext>;
+
+impl Default for Float {
+    fn default() -> Self {
+        Self {
+            context: FloatContext::default(),
+            habit: Habit::default(),
+            on: None,
+        }
+    }
+}
+
+impl Vector {
+    /// Registers of `vlenb` bytes each, as out of reset.
+    #[must_use]
+    pub fn of_length(vlenb: usize) -> Self {
+        Self {
+            context: VectorContext::of_length(vlenb),
+            habit: Habit::UNUSED,
+            on: None,
+        }
+    }
+
+    /// Sets the state out of reset, in the same memory.
+    pub fn reset(&mut self) {
+        self.context.reset();
+        self.habit = Habit::UNUSED;
+        self.on = None;
+    }
+}
+
+impl<C: Registers> Lazy<C> {
+    /// Loads the registers at the dispatch of `vcpu` on the hart with this set, if they are expected to be used.
+    #[inline]
+    pub fn load(&mut self, set: &RegisterSet, vcpu: VcpuNumber, context: &mut GuestContext) {
+        if self.habit.expects_use() {
+            self.open(set, vcpu, context);
+        } else {
+            context.sstatus &= !C::FIELD;
+        }
+    }
+
+    /// Loads the registers at an illegal instruction, if they are not loaded. Returns true then.
+    #[must_use]
+    #[inline]
+    pub fn give(
+        &mut self,
+        set: &RegisterSet,
+        vcpu: VcpuNumber,
+        context: &mut GuestContext,
+    ) -> bool {
+        if context.sstatus & C::FIELD != 0 {
+            return false;
+        }
+        self.open(set, vcpu, context);
+        // A read needs the registers as a write does.
+        self.habit.end(true);
+        true
+    }
+
+    /// Saves the registers when the vCPU leaves its hart, if they have changed.
+    #[inline]
+    pub fn unload(&mut self, context: &GuestContext) {
+        let state = context.sstatus & C::FIELD;
+        if state == 0 {
+            return;
+        }
+        // Dirty sets all bits of the field.
+        let changed = state == C::FIELD;
+        // QEMU 10 makes the field of vsstatus alone Dirty where a guest writes a CSR of the set and nothing else.
+        self.context.save(changed);
+        self.habit.end(changed);
+    }
+
+    #[inline]
+    fn open(&mut self, set: &RegisterSet, vcpu: VcpuNumber, context: &mut GuestContext) {
+        set.put(vcpu, &mut self.on, || self.context.restore());
+        context.sstatus = context.sstatus & !C::FIELD | C::CLEAN;
+    }
+}
+
 /// Destination of illegal instructions of a hart's guest. Used by the hart itself alone.
 #[derive(Debug, Default)]
 pub struct IllegalInstructions {
@@ -127,6 +264,8 @@ pub const fn is_vector(instruction: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::cell::Cell;
+    use std::vec::Vec;
 
     #[test]
     fn long_unused_registers_start_unloaded() {
@@ -188,5 +327,56 @@ mod tests {
         assert!(loads(0, 0), "what the first hart has is old");
         assert!(loads(0, 1), "another vCPU's");
         assert!(loads(0, 0), "another vCPU's were there since");
+    }
+
+    /// Registers whose field is that of vectors, and what was done with them: with true, saves of all registers.
+    #[derive(Default)]
+    struct Noted {
+        saves: Vec<bool>,
+        restores: Cell<usize>,
+    }
+
+    impl Registers for Noted {
+        const FIELD: u64 = status::VS;
+        const CLEAN: u64 = status::VS_CLEAN;
+
+        fn save(&mut self, changed: bool) {
+            self.saves.push(changed);
+        }
+
+        fn restore(&self) {
+            self.restores.set(self.restores.get() + 1);
+        }
+    }
+
+    #[test]
+    fn sets_are_on_with_own_registers_alone() {
+        let vcpu = |number| VcpuNumber::new(number).unwrap();
+        let set = RegisterSet::new(HartId::new(0).unwrap());
+        let mut of = [0, 1].map(|_| Lazy {
+            context: Noted::default(),
+            habit: Habit::UNUSED,
+            on: None,
+        });
+        // The firmware may have left the set on.
+        let mut context = GuestContext::starting_at(0, 0, 0);
+        context.sstatus |= status::VS_DIRTY;
+        of[0].load(&set, vcpu(0), &mut context);
+        assert_eq!(context.sstatus & status::VS, 0, "off until it is used");
+        of[0].unload(&context);
+        assert!(of[0].give(&set, vcpu(0), &mut context));
+        assert_eq!(context.sstatus & status::VS, status::VS_CLEAN);
+        assert!(!of[0].give(&set, vcpu(0), &mut context), "it is on");
+        of[0].unload(&context);
+        of[0].load(&set, vcpu(0), &mut context);
+        context.sstatus |= status::VS_DIRTY;
+        of[0].unload(&context);
+        assert_eq!(of[0].context.saves, [false, true]);
+        assert_eq!(of[0].context.restores.get(), 1, "it stays on its hart");
+        assert!(of[1].give(&set, vcpu(1), &mut GuestContext::starting_at(0, 0, 0)));
+        of[0].load(&set, vcpu(0), &mut context);
+        let restores = of.each_ref().map(|of| of.context.restores.get());
+        assert_eq!(restores, [2, 1], "another vCPU's were there since");
+        assert_eq!(context.sstatus & status::VS, status::VS_CLEAN);
     }
 }

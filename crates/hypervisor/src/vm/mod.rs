@@ -3,7 +3,6 @@
 pub mod accounts;
 pub mod device_work;
 pub mod fault_streak;
-pub mod float;
 pub mod guest_tree;
 pub mod hardware;
 pub mod image;
@@ -16,7 +15,6 @@ pub mod seed;
 pub mod shadow;
 pub mod switch_cost;
 pub mod vcpu;
-pub mod vector;
 pub mod word;
 
 use alloc::collections::VecDeque;

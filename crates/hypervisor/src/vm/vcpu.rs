@@ -19,9 +19,8 @@ use crate::memory::translations::Cached;
 use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
 use crate::vm::fault_streak::FaultStreak;
-use crate::vm::float::Float;
+use crate::vm::lazy_registers::{Float, Vector};
 use crate::vm::shadow::OwnShadow;
-use crate::vm::vector::Vector;
 use crate::vm::word::{GuestWord, WaitConditions, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
