@@ -8,7 +8,7 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 use core::ptr;
 
-use riscv::csr::status::{FS_DIRTY, SPIE, SPP};
+use riscv::csr::status::{FS_DIRTY, SPIE, SPP, VS_DIRTY};
 
 use super::csr;
 use crate::frames::{self, FRAME};
@@ -219,8 +219,8 @@ unsafe extern "C" {
     static _sandbox_landed: u8;
 }
 
-/// `sstatus`: floating point on.
-const FS: u64 = FS_DIRTY;
+/// `sstatus`: floating point on, and vectors where the hart has them.
+const REGISTER_SETS: u64 = FS_DIRTY | VS_DIRTY;
 
 pub use riscv::csr::status::{MXR, SUM};
 
@@ -322,7 +322,7 @@ impl Sandbox {
         let mode = if setting.user { 0 } else { SPP };
         super::memory::store(
             data + offset_of!(Data, status) as u64,
-            FS | SPIE | mode | setting.status,
+            REGISTER_SETS | SPIE | mode | setting.status,
         );
         super::memory::store(data + offset_of!(Data, space) as u64, setting.satp);
         super::memory::store(data + offset_of!(Data, enables) as u64, csr::TIMER);
