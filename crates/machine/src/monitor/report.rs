@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -50,6 +51,7 @@ pub struct HartReport {
     /// Mode by mode.
     pub modes: BTreeMap<Name, Counts>,
     /// By VMID.
+    #[serde(deserialize_with = "by_vmid")]
     pub virtual_machines: BTreeMap<u16, VirtualReport>,
     /// Traps from V = 1 to HS-mode by cause.
     pub exits: Traps,
@@ -59,6 +61,18 @@ pub struct HartReport {
     pub traps: BTreeMap<Name, Traps>,
     /// How often the simulator had to translate an address: its own figure, not the computer's.
     pub host_translations: u64,
+}
+
+/// Reads VMIDs as text. A report that is a flattened part of a larger document has no other keys.
+fn by_vmid<'de, D: Deserializer<'de>>(
+    document: D,
+) -> Result<BTreeMap<u16, VirtualReport>, D::Error> {
+    let named = BTreeMap::<String, VirtualReport>::deserialize(document)?;
+    let numbered = named.into_iter().map(|(vmid, report)| {
+        let vmid = vmid.parse().map_err(D::Error::custom)?;
+        Ok((vmid, report))
+    });
+    numbered.collect()
 }
 
 /// Figures of one virtio device.
@@ -331,5 +345,35 @@ impl Machine {
             hash.update(page);
         }
         hash.digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A document with a machine's report among its own parts, as that of a run.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Document {
+        #[serde(flatten)]
+        part: HartReport,
+    }
+
+    #[test]
+    fn flattened_reports_come_back() {
+        let machine = Machine::new(crate::Config::default()).expect("a machine");
+        let mut part = machine.report().harts.remove(0);
+        let of_vm = VirtualReport {
+            supervisor: Counts::new(),
+            user: Counts::from([("instruction".into(), u64::MAX)]),
+            exits: Traps::new(),
+        };
+        part.virtual_machines = BTreeMap::from([(3, of_vm.clone()), (u16::MAX, of_vm)]);
+        let document = Document { part };
+        let text = serde_json::to_string(&document).expect("JSON");
+        let found = serde_json::from_str::<Document>(&text);
+        assert_eq!(found.expect("the same document"), document);
+        let text = text.replace("\"65535\"", "\"65536\"");
+        assert!(serde_json::from_str::<Document>(&text).is_err());
     }
 }
