@@ -210,7 +210,7 @@ fn runs_from_checkpoints_have_policies_and_repeat() {
     // Policies and start phases make a difference, and nothing else does.
     let figures: std::collections::BTreeSet<String> = runs
         .iter()
-        .map(|run| run["outcome"]["finished"]["figures"].to_string())
+        .map(|run| run["outcome"]["finished"]["report"]["measures"].to_string())
         .collect();
     assert_eq!(figures.len(), 8);
     succeed(&mut partita("rerun", &json, folder.path()));
@@ -239,7 +239,8 @@ fn windows_of_runs_have_exact_length() {
             // A hart stops at the end of an instruction.
             assert!(cycles.abs_diff(span) < span / 100, "{cycles} of {span}");
         }
-        instructions.insert(run["outcome"]["finished"]["figures"]["instructions"].to_string());
+        instructions
+            .insert(run["outcome"]["finished"]["report"]["measures"]["instructions"].to_string());
     }
     assert_eq!((runs.len(), instructions.len()), (2, 2));
     succeed(&mut partita("rerun", &json, folder.path()));
@@ -385,7 +386,7 @@ fn shards_make_one_table_and_repeat() {
     assert_eq!(shares.len(), 3);
     // Each level is a run of its own, and every one comes out again.
     let etr = |run: &Value| {
-        run["outcome"]["finished"]["figures"]["throughput"]
+        run["outcome"]["finished"]["report"]["measures"]["throughput"]
             .as_f64()
             .unwrap()
     };

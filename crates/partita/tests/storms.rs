@@ -252,7 +252,7 @@ fn phases(policy: &str, phases: u32) -> Vec<serde_json::Value> {
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn decoded_pause_loops_exit_at_most_thrice() {
     let _room = room("machine");
-    let ours = phases("reservation", 4);
+    let ours = phases("reservation", 12);
     let exits: f64 = ours.iter().map(|phase| number(phase, "pause-exits")).sum();
     assert!(exits > 0.0, "no pause loop exited");
     few_exits_are_of_waits_that_were_read(&ours);
