@@ -23,7 +23,7 @@ unsafe extern "C" {
 /// Runs the guest until it traps to HS-mode.
 ///
 /// # Safety
-/// What hgatp and the VS-level registers let the guest reach is the guest's own, and no other hart uses `context` meanwhile.
+/// The memory and registers that hgatp and the VS-level registers let the guest reach are its own, and no other hart uses `context` meanwhile.
 #[inline(always)]
 pub unsafe fn enter_guest(context: *mut GuestContext) {
     // SAFETY: the routine keeps s0, s1, gp, tp and sp, and every other integer register is named here as one that it changes. So the
