@@ -15,6 +15,8 @@ const CACHE_BLOCKS: u64 = environment::CBIE | environment::CBCFE;
 const ZERO_BLOCKS: u64 = environment::CBZE;
 /// `henvcfg`.ADUE: hardware sets the accessed and dirty bits of VS-stage entries.
 const ACCESSED_AND_DIRTY: u64 = environment::ADUE;
+/// `henvcfg`.PMM = 10: pointer masking of 7 bits in VS-mode.
+const POINTER_MASKING: u64 = 2 << environment::PMM_SHIFT;
 /// `henvcfg`.PBMTE: page-based memory types in VS-stage entries.
 const MEMORY_TYPES: u64 = environment::PBMTE;
 /// `henvcfg`.STCE: `vstimecmp`.
@@ -22,6 +24,15 @@ const TIME_COMPARE: u64 = environment::STCE;
 
 /// The V extension, which stands for all vector extensions where they are hidden.
 pub const VECTORS: &str = "v";
+
+/// Counters of events (Zihpm).
+pub const COUNTERS: &str = "zihpm";
+/// Accessed and dirty bits by page faults.
+pub const SVADE: &str = "svade";
+/// Accessed and dirty bits by hardware, where they are switched on.
+pub const SVADU: &str = "svadu";
+/// Pointer masking.
+pub const SSNPM: &str = "ssnpm";
 
 /// Every extension that may be offered, with the bits of `henvcfg` that it needs.
 const OFFERED: &[(&str, u64)] = &[
@@ -46,6 +57,7 @@ const OFFERED: &[(&str, u64)] = &[
     ("zifencei", 0),
     ("zihintntl", 0),
     ("zihintpause", 0),
+    (COUNTERS, 0),
     ("zimop", 0),
     ("zmmul", 0),
     ("za64rs", 0),
@@ -108,12 +120,14 @@ const OFFERED: &[(&str, u64)] = &[
     ("ssccptr", 0),
     ("sscofpmf", 0),
     ("sscounterenw", 0),
+    (SSNPM, POINTER_MASKING),
     ("sstc", TIME_COMPARE),
     ("sstvala", 0),
     ("sstvecd", 0),
     ("ssu64xl", 0),
-    ("svade", 0),
-    ("svadu", ACCESSED_AND_DIRTY),
+    ("supm", POINTER_MASKING),
+    (SVADE, 0),
+    (SVADU, ACCESSED_AND_DIRTY),
     ("svinval", 0),
     ("svnapot", 0),
     ("svpbmt", MEMORY_TYPES),
@@ -195,9 +209,10 @@ mod tests {
     #[test]
     fn what_only_a_hypervisor_has_is_hidden() {
         let board = [
-            "i", "h", "v", "smaia", "ssaia", "shtvala", "zihpm", "xvendor", "sstc",
+            "i", "h", "v", "smaia", "smnpm", "ssaia", "shtvala", "zihpm", "xvendor", "sstc",
         ];
-        assert_eq!(offered(board, u64::MAX), ["i", "v", "ssaia", "sstc"]);
+        let guest = ["i", "v", "ssaia", "zihpm", "sstc"];
+        assert_eq!(offered(board, u64::MAX), guest);
     }
 
     #[test]
@@ -224,6 +239,9 @@ mod tests {
             offered(board, wanted & !(1 << 63)),
             ["i", "svpbmt", "zicbom", "zicboz"]
         );
+        // Pointer masking: PMM = 10 ignores 7 bits.
+        assert_eq!(environment_wanted(["ssnpm", "supm"]), 2 << 32);
+        assert!(offered(["ssnpm", "supm"], 1 << 32).is_empty());
         // An implementation may offer CBIE = 01 (flush) alone, which is another contract.
         assert_eq!(
             offered(board, wanted & !(1 << 5)),

@@ -1,4 +1,4 @@
-//! Calls by the SBI specification (2.0): what they return, and which of them end a run.
+//! Calls by the SBI specification (3.0): what they return, and which of them end a run.
 
 use riscv::sbi::{HSM, SRST, SUSP, error, hart_state, reset};
 

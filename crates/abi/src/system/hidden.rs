@@ -3,9 +3,12 @@
 /// Extensions that may be hidden: a guest can do without each of them. They are hidden from its device tree and not forbidden, so a guest that uses
 /// them all the same is served as if it had been told. Vectors alone are forbidden where they are hidden, and with `v` all that are built on
 /// it: their registers are then not kept.
-pub const HIDEABLE: [&str; 27] = [
+pub const HIDEABLE: [&str; 31] = [
     "sscofpmf",
+    "ssnpm",
     "sstc",
+    "supm",
+    "svade",
     "svadu",
     "svinval",
     "svnapot",
@@ -30,6 +33,7 @@ pub const HIDEABLE: [&str; 27] = [
     "zicond",
     "zihintntl",
     "zihintpause",
+    "zihpm",
     "zkt",
 ];
 

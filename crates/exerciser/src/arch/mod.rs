@@ -10,6 +10,7 @@ pub mod repeated;
 pub mod sandbox;
 pub mod sbi;
 pub mod state;
+pub mod suspend;
 pub mod sync;
 pub mod team;
 pub mod trap;

@@ -14,7 +14,9 @@ pub mod hostile;
 pub mod ipi;
 pub mod pmu;
 pub mod reboot;
+pub mod sleep;
 pub mod state;
+pub mod steal;
 pub mod storm;
 pub mod timer;
 pub mod translations;
@@ -53,6 +55,8 @@ const EXERCISES: &[Exercise] = &[
     fuzz::EXERCISE,
     translations::EXERCISE,
     state::EXERCISE,
+    steal::EXERCISE,
+    sleep::EXERCISE,
     storm::EXERCISE,
     ipi::EXERCISE,
     pmu::EXERCISE,

@@ -224,7 +224,6 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         // If the bit stays 0, guests are not notified by an interrupt (AIA, "Virtual interrupts for VS level").
         csr::write::<{ number::HVIEN }>(csr::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
-        csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
         if hart.has(Capability::StateEnable) {
             csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
         }
@@ -233,6 +232,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
     }
+    hart.find_environment();
     hart_counters::close();
     let offer = Offer::find(&mut HartRegister);
     if let Err(error) = offer.covers(system.guest_translation) {

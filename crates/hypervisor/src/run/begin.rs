@@ -9,13 +9,15 @@ use crate::hart::csr::{self, number};
 use crate::memory::translations::vmid_table::VmidTable;
 use crate::run::requests::carry_out_requests;
 use crate::run::{loading, switch};
-use crate::system::Hypervisor;
+use crate::system::features;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::accounts::CpuTime;
+use crate::vm::firmware_features::FirmwareFeatures;
 use crate::vm::lifecycle::life::Begin;
-use crate::vm::vcpu::{Vcpu, VcpuState};
+use crate::vm::vcpu::{SupervisorState, Vcpu, VcpuState};
 
 /// Asks the life cycle of `vm` about `vcpu`, which was dispatched at `began` for `slice`. Returns why the vCPU leaves; `None` if it enters
 /// its guest.
@@ -40,6 +42,11 @@ pub fn begin(
         // State of an earlier run does not count, so cached translations are dropped too.
         Begin::At { address, opaque } => {
             start(vcpu, state, address, opaque);
+            state.features = FirmwareFeatures::at_reset(features::offer(system, vm));
+            None
+        }
+        Begin::ResumeAt { address, opaque } => {
+            resume(vcpu, state, address, opaque);
             None
         }
         Begin::Load(run) => {
@@ -84,7 +91,22 @@ fn start(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
     vcpu.word.lock().take();
 }
 
-/// Tests whether a suspended vCPU (SBI HSM) has a pending interrupt that it has enabled. Otherwise the wake-up was for an earlier wait, or for an
+/// Resumes the vCPU at `address` with `opaque` after a suspension that has lost its registers. What it has set by calls of the SBI stays, and so
+/// do its timer and pending interrupts: they have ended the suspension.
+fn resume(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
+    let counters = core::mem::take(&mut state.counters);
+    let (steal_time, features) = (state.steal_time, state.features);
+    let SupervisorState {
+        deadline, injected, ..
+    } = state.supervisor;
+    start(vcpu, state, address, opaque);
+    state.counters = counters;
+    (state.steal_time, state.features) = (steal_time, features);
+    state.supervisor.deadline = deadline;
+    state.supervisor.injected = injected;
+}
+
+/// Tests whether a suspended vCPU (SBI HSM, SUSP) has a pending interrupt that it has enabled. Otherwise the wake-up was for an earlier wait, or for an
 /// interrupt that it has not enabled, and it waits on.
 fn resumes(
     system: &Hypervisor,
@@ -102,6 +124,7 @@ fn resumes(
     let resumes = has_enabled_interrupt(file);
     switch::unload(system, hart, vcpu, state, !resumes);
     if !resumes {
+        state.steal_time.wait_on(now().get());
         vcpu.deadline
             .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);

@@ -11,6 +11,7 @@ pub mod registers;
 pub mod requests;
 pub mod shadow;
 pub mod spin;
+pub mod steal_time;
 pub mod switch;
 pub mod terms;
 pub mod timer;
@@ -233,6 +234,9 @@ fn run_vcpu(
     state.pauses = vm.pauses.begin();
     terms::set_pause_loops(hart, state.pauses, terms.trap_waits);
     let ready = now();
+    if state.steal_time.is_on() {
+        steal_time::enter(system, (vm, vcpu), &mut state, ready);
+    }
     hart.switch_cost.enter(ready);
     if let Some(reason) = terms.poll {
         let reason = reason.with_last(state.spins_undetected);
@@ -263,6 +267,9 @@ fn run_vcpu(
         Leave::SpinOnWord | Leave::SpinForTurn => open,
         _ => false,
     };
+    if state.steal_time.is_on() {
+        steal_time::leave(hart, vm, &mut state, reason, now());
+    }
     switch::unload(system, hart, vcpu, &mut state, waits);
     if waits {
         vcpu.deadline

@@ -61,6 +61,7 @@ pub fn load(
         state.supervisor.arm();
     } else {
         state.supervisor.load();
+        hart.set_environment(state.features.environment());
         hart.set_last_loaded(vcpu.id);
     }
     registers::load(hart, vcpu, state);
@@ -123,7 +124,7 @@ pub fn renew_table(
 }
 
 /// Declares that a guest of `vm` is about to run here, and under which generation of its table.
-fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
+pub fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
     loop {
         let generation = vm.generation();
         hart.running.set(vm.id.get(), generation);

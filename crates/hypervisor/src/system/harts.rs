@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use riscv::csr::environment::PMM;
 use scheduler::groups::Members;
 use scheduler::{HartId, HartSet, MAX_NUMBERS, Ticks, VcpuNumber};
 use spinwait::PollTimer;
@@ -9,6 +10,7 @@ use spinwait::PollTimer;
 use crate::hart::{
     self,
     capabilities::{Capabilities, Capability},
+    csr::{self, number},
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
@@ -17,7 +19,7 @@ use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::lazy_registers::{IllegalInstructions, RegisterSet};
 use crate::vm::switch_cost::SwitchCost;
-use board::{Board, BoardHart, FilePlace};
+use board::{Board, BoardHart, FilePlace, isa};
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -76,6 +78,10 @@ pub struct Hart {
     pub switch_cost: SwitchCost,
     /// Features that the hart was found to have when it started: [`Capabilities::bits`].
     capabilities: AtomicU32,
+    /// Fields of henvcfg that the hart keeps; all before it has started.
+    offered_environment: AtomicU64,
+    /// henvcfg as it is. Only the hart itself uses it.
+    environment: AtomicU64,
     /// Times at which the hart polls devices.
     pub poll_schedule: PollSchedule,
     /// Ticks that the hart worked for devices of other VMs while it had its present vCPU. Only the hart itself uses it.
@@ -171,12 +177,46 @@ impl Hart {
             reschedule_requested: AtomicBool::new(false),
             switch_cost: SwitchCost::default(),
             capabilities: AtomicU32::new(0),
+            offered_environment: AtomicU64::new(u64::MAX),
+            environment: AtomicU64::new(0),
         }
     }
 
     /// Sets the features that the hart was found to have.
     pub fn set_capabilities(&self, found: Capabilities) {
         self.capabilities.store(found.bits(), Ordering::Relaxed);
+    }
+
+    /// Finds the fields of henvcfg that the hart keeps, of those that its extensions call for. Called by the hart itself.
+    pub fn find_environment(&self) {
+        let keeps = |value| {
+            // SAFETY: henvcfg concerns guests alone, and none is on the hart yet.
+            unsafe { csr::write::<{ number::HENVCFG }>(value) };
+            csr::read::<{ number::HENVCFG }>()
+        };
+        let wanted = isa::environment_wanted(self.board.extensions.names());
+        // The last of the two is what stays.
+        let masks_16 = wanted & PMM != 0 && keeps(wanted | PMM) & PMM == PMM;
+        let kept = keeps(wanted);
+        self.environment.store(kept, Ordering::Relaxed);
+        let offered = if masks_16 { kept | PMM & !wanted } else { kept };
+        self.offered_environment.store(offered, Ordering::Relaxed);
+    }
+
+    /// Fields of henvcfg that the hart keeps. Of PMM, the upper bit stands for 7 bits and the lower one for 16.
+    #[must_use]
+    pub fn offered_environment(&self) -> u64 {
+        self.offered_environment.load(Ordering::Relaxed)
+    }
+
+    /// Sets henvcfg for the vCPU that comes to the hart. Called by the hart itself.
+    #[inline]
+    pub fn set_environment(&self, value: u64) {
+        if self.environment.load(Ordering::Relaxed) != value {
+            self.environment.store(value, Ordering::Relaxed);
+            // SAFETY: henvcfg concerns guests alone.
+            unsafe { csr::write::<{ number::HENVCFG }>(value) };
+        }
     }
 
     /// Returns true if the hart has `capability`; false before it has started.

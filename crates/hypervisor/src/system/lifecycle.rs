@@ -25,7 +25,8 @@ use crate::vm::Vm;
 use crate::vm::lifecycle::backoff::Milliseconds;
 use crate::vm::lifecycle::idle::powers_off;
 use crate::vm::lifecycle::life::{
-    Begin, Ending, LifeCycle, Originator, Outcome, Port, Power, Refusal, RestartPlan, StartError,
+    Begin, Ending, LifeCycle, Originator, Outcome, Port, Power, Refusal, RestartPlan, SiblingRuns,
+    StartError,
 };
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
@@ -196,6 +197,21 @@ pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u
     with_life_cycle(system, vm, |life, port| {
         life.suspend_vcpu(usize::from(vcpu.index), resume, port);
     });
+}
+
+/// Suspends a VM by the call of its running vCPU, which has to leave its hart.
+///
+/// # Errors
+/// [`SiblingRuns`].
+pub fn suspend_vm(
+    system: &Hypervisor,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    resume: (u64, u64),
+) -> Result<(), SiblingRuns> {
+    with_life_cycle(system, vm, |life, port| {
+        life.suspend_vm(usize::from(vcpu.index), resume, port)
+    })
 }
 
 /// Returns true if the VM's life cycle decides what `vcpu`, which has just been given a hart, does there: [`dispatched`].

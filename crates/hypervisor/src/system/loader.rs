@@ -7,13 +7,13 @@ use abi::system::VmTranslation;
 
 use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
-use crate::hart::csr::{self, number};
 use crate::hart::fence;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::devices;
+use crate::system::features;
 use crate::system::harts;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::pages;
@@ -191,7 +191,14 @@ fn tree(
     let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
     let names = names.filter(|name| !vm.settings.hidden.contains(name));
     let names = names.filter(|name| vm.settings.vectors.is_some() || !isa::needs_vectors(name));
-    let extensions = isa::offered(names, csr::read::<{ number::HENVCFG }>());
+    let names = names.filter(|name| *name != isa::COUNTERS || system.counters.counters() != 0);
+    let offer = features::offer(system, vm);
+    let mut extensions = isa::offered(names, offer.environment);
+    // Without hardware updates at reset, a guest that knows no way to switch them on must do with page faults.
+    let switches = board.extensions.has(isa::SVADU) && !offer.always_updates;
+    if switches && !extensions.contains(&isa::SVADE) {
+        extensions.push(isa::SVADE);
+    }
     let registers =
         |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
     let virtio: Vec<_> = vm

@@ -5,6 +5,7 @@ pub mod awaited_harts;
 pub mod board_interrupts;
 pub mod costs;
 pub mod devices;
+pub mod features;
 pub mod groups;
 pub mod harts;
 pub mod interrupt_port;

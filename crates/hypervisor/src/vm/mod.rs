@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod device_work;
 pub mod fault_streak;
+pub mod firmware_features;
 pub mod guest_tree;
 pub mod hardware;
 pub mod image;
@@ -13,6 +14,7 @@ pub mod rate_limit;
 pub mod reported_allocation;
 pub mod seed;
 pub mod shadow;
+pub mod steal_time;
 pub mod switch_cost;
 pub mod vcpu;
 pub mod word;

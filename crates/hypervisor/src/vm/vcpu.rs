@@ -19,8 +19,10 @@ use crate::memory::translations::Cached;
 use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
 use crate::vm::fault_streak::FaultStreak;
+use crate::vm::firmware_features::FirmwareFeatures;
 use crate::vm::lazy_registers::{Float, Vector};
 use crate::vm::shadow::OwnShadow;
+use crate::vm::steal_time::StealTime;
 use crate::vm::word::{GuestWord, WaitConditions, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -132,6 +134,10 @@ pub struct VcpuState {
     pub supervisor: SupervisorState,
     /// Set if it has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
+    /// Features that its guest has switched.
+    pub features: FirmwareFeatures,
+    /// Steal time that its guest reads.
+    pub steal_time: StealTime,
     /// Set if the last poll of the running vCPU found it spinning without a trap.
     pub spins_undetected: bool,
     /// Sibling that held the lock at the last spin exit, if known.
@@ -176,6 +182,8 @@ impl VcpuState {
             spinning: SpinHistory::default(),
             poll_history: PollHistory::default(),
             waits_for_word: false,
+            steal_time: StealTime::default(),
+            features: FirmwareFeatures::default(),
             spins_undetected: false,
             holder: None,
             faults: FaultStreak::default(),

@@ -6,6 +6,7 @@ mod disks;
 mod groups;
 mod interrupts;
 mod memory;
+mod sbi;
 mod told;
 mod translations;
 

@@ -20,5 +20,7 @@ pub const ALREADY_STARTED: i64 = -7;
 pub const ALREADY_STOPPED: i64 = -8;
 /// Shared memory is not available.
 pub const NO_SHARED_MEMORY: i64 = -9;
-/// Lowest code: `SBI_ERR_DENIED_LOCKED` of version 3.0.
-pub const LOWEST: i64 = -14;
+/// Denied or not allowed because of a lock.
+pub const DENIED_LOCKED: i64 = -14;
+/// Lowest code.
+pub const LOWEST: i64 = DENIED_LOCKED;

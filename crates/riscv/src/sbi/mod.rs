@@ -1,12 +1,15 @@
-//! RISC-V Supervisor Binary Interface, version 2.0 and the error codes of 3.0.
+//! RISC-V Supervisor Binary Interface, version 3.0.
 
 pub mod base;
 pub mod debug_console;
 pub mod error;
+pub mod firmware_features;
 pub mod hart_state;
 pub mod performance;
 pub mod remote_fence;
 pub mod reset;
+pub mod steal_time;
+pub mod suspend;
 
 /// Base extension (chapter 4).
 pub const BASE: u64 = 0x10;
@@ -32,13 +35,22 @@ pub const CPPC: u64 = 0x4350_5043;
 pub const NACL: u64 = 0x4e41_434c;
 /// Steal-time accounting (chapter 16).
 pub const STA: u64 = 0x0053_5441;
+/// Supervisor software events (chapter 17).
+pub const SSE: u64 = 0x0053_5345;
+/// Firmware features (chapter 18).
+pub const FWFT: u64 = 0x4657_4654;
+/// Debug triggers (chapter 19).
+pub const DBTR: u64 = 0x4442_5452;
+/// Message proxy (chapter 20).
+pub const MPXY: u64 = 0x4d50_5859;
+
+/// Half of a physical address that, in both halves, takes an area of shared memory away.
+pub const NO_SHARED_MEMORY: u64 = u64::MAX;
 
 /// `sbi_set_timer` of the timer extension.
 pub const SET_TIMER: u64 = 0;
 /// `sbi_send_ipi` of the IPI extension.
 pub const SEND_IPI: u64 = 0;
-/// `sbi_system_suspend` of the suspend extension.
-pub const SYSTEM_SUSPEND: u64 = 0;
 
 #[cfg(test)]
 mod tests {
@@ -58,6 +70,10 @@ mod tests {
             (CPPC, "CPPC"),
             (NACL, "NACL"),
             (STA, "STA"),
+            (SSE, "SSE"),
+            (FWFT, "FWFT"),
+            (DBTR, "DBTR"),
+            (MPXY, "MPXY"),
         ] {
             let spelled = name
                 .bytes()

@@ -116,6 +116,14 @@ impl Scheduler {
         vcpus.iter().fold(Kicks::NONE, wake)
     }
 
+    /// Time at which a vCPU last became ready, which may have been before it last ran. 0 if there is no such vCPU.
+    #[must_use]
+    pub fn ready_since(&self, vcpu: VcpuId) -> Ticks {
+        self.vcpus[vcpu.index()]
+            .as_ref()
+            .map_or(Ticks::ZERO, |entry| entry.since)
+    }
+
     /// Takes a vCPU out of its queue and out of all spin waits.
     pub(crate) fn dequeue(&mut self, vcpu: VcpuId) {
         self.queues.remove(vcpu);

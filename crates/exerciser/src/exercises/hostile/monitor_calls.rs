@@ -4,7 +4,9 @@ use exerciser::instruction::{A0, A1, ECALL};
 use exerciser::random::Random;
 use exerciser::sbi::{ends_run, is_defined_error};
 use riscv::sbi::error::{INVALID_PARAMETER, NOT_SUPPORTED};
-use riscv::sbi::{BASE, CPPC, DBCN, HSM, IPI, NACL, PMU, RFENCE, SRST, STA, SUSP, TIME};
+use riscv::sbi::{
+    BASE, CPPC, DBCN, DBTR, FWFT, HSM, IPI, MPXY, NACL, PMU, RFENCE, SRST, SSE, STA, SUSP, TIME,
+};
 
 use super::{
     LOAD_FAULT, LOAD_MISALIGNED, LOAD_PAGE_FAULT, Siege, addresses, plain_setting, run_word,
@@ -16,7 +18,7 @@ use crate::console::say;
 use crate::harts;
 
 /// Extensions with the number of functions that are tried: one more than the specification has, at least.
-const EXTENSIONS: [(u64, u64); 12] = [
+const EXTENSIONS: [(u64, u64); 16] = [
     (BASE, 12),
     (TIME, 4),
     (IPI, 4),
@@ -29,6 +31,10 @@ const EXTENSIONS: [(u64, u64); 12] = [
     (CPPC, 8),
     (NACL, 8),
     (STA, 4),
+    (SSE, 12),
+    (FWFT, 4),
+    (DBTR, 10),
+    (MPXY, 10),
 ];
 
 pub fn run(siege: &mut Siege) {

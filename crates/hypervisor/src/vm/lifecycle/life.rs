@@ -128,6 +128,10 @@ pub enum StartError {
     Ends,
 }
 
+/// Reason why a VM cannot be suspended: another of its vCPUs is not stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SiblingRuns;
+
 /// Beginning of a vCPU that has just been given a hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
@@ -135,6 +139,8 @@ pub enum Begin {
     GoOn,
     /// Begin at an address, with the registers of a hart after reset.
     At { address: u64, opaque: u64 },
+    /// End a suspension that has lost the registers: begin at an address, and keep what the environment keeps for the vCPU.
+    ResumeAt { address: u64, opaque: u64 },
     /// Load the VM for this run.
     Load(Run),
     /// Wait: the run begins then, and not before.
@@ -328,6 +334,24 @@ impl LifeCycle {
         }
     }
 
+    /// Suspends the VM by the call of a vCPU that is on a hart and goes on at the address with the value in a1. A pending stop goes first.
+    ///
+    /// # Errors
+    /// [`SiblingRuns`]; nothing has changed then.
+    pub fn suspend_vm(
+        &mut self,
+        vcpu: usize,
+        resume: (u64, u64),
+        port: &mut impl Port,
+    ) -> Result<(), SiblingRuns> {
+        let mut others = self.power.iter().enumerate();
+        if others.any(|(other, power)| other != vcpu && *power != Power::Stopped) {
+            return Err(SiblingRuns);
+        }
+        self.suspend_vcpu(vcpu, Some(resume), port);
+        Ok(())
+    }
+
     /// Decides how a vCPU that has been given a hart begins there.
     pub fn dispatched(&mut self, vcpu: usize, port: &mut impl Port) -> Begin {
         let begin = match self.power(vcpu) {
@@ -343,7 +367,7 @@ impl LifeCycle {
             Power::Suspended { resume: None } => Begin::GoOn,
             Power::Suspended {
                 resume: Some((address, opaque)),
-            } => Begin::At { address, opaque },
+            } => Begin::ResumeAt { address, opaque },
         };
         self.set(vcpu, Power::Started, port);
         begin

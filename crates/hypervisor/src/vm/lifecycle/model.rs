@@ -120,6 +120,7 @@ enum Event {
     GuestStarts { by: usize, vcpu: usize },
     GuestStops(usize),
     GuestSuspends(usize, bool),
+    GuestSuspendsVm(usize),
     GuestEnds(usize, Ending),
 }
 
@@ -174,6 +175,7 @@ impl World {
                 Place::Runs => {
                     events.extend([Event::SliceEnds(index), Event::GuestStops(index)]);
                     events.extend([false, true].map(|at| Event::GuestSuspends(index, at)));
+                    events.push(Event::GuestSuspendsVm(index));
                     events.extend(GUEST_ENDINGS.map(|ending| Event::GuestEnds(index, ending)));
                     events.extend((0..count).map(|vcpu| Event::GuestStarts { by: index, vcpu }));
                 }
@@ -259,6 +261,7 @@ impl World {
                 life.suspend_vcpu(vcpu, elsewhere.then_some((0x9000, 8)), harts);
                 harts.vcpus[vcpu].place = Place::Leaves { stopped: false };
             }
+            Event::GuestSuspendsVm(vcpu) => self.suspend_vm(vcpu),
             Event::GuestEnds(_, ending) => {
                 outcome = life.end(ending, Originator::Guest, harts).expect("it runs");
             }
@@ -274,11 +277,26 @@ impl World {
         self.life.forget_counts();
     }
 
+    fn suspend_vm(&mut self, vcpu: usize) {
+        let others = (0..self.harts.vcpus.len()).filter(|other| *other != vcpu);
+        let others: Vec<usize> = others.collect();
+        let is_stopped = |other: &usize| self.life.power(*other) == Power::Stopped;
+        let alone = others.iter().all(is_stopped);
+        let answer = self.life.suspend_vm(vcpu, (0x9000, 8), &mut self.harts);
+        // 9.
+        assert_eq!(answer.is_ok(), alone);
+        if alone {
+            let is_out = |other: &usize| self.harts.vcpus[*other].place == Place::Out;
+            assert!(others.iter().all(is_out));
+            self.harts.vcpus[vcpu].place = Place::Leaves { stopped: false };
+        }
+    }
+
     fn begin(&mut self, vcpu: usize) {
         let power = self.life.power(vcpu);
         let begin = self.life.dispatched(vcpu, &mut self.harts);
         self.harts.vcpus[vcpu].place = match begin {
-            Begin::GoOn | Begin::At { .. } => Place::Runs,
+            Begin::GoOn | Begin::At { .. } | Begin::ResumeAt { .. } => Place::Runs,
             Begin::Load(_) => Place::Loads,
             Begin::WaitUntil(_) => Place::Leaves { stopped: false },
             Begin::Leave => {

@@ -5,6 +5,7 @@ use riscv::sbi::base;
 use super::call::{Call, SbiError, SbiResult, extension};
 use crate::hart::firmware;
 use crate::run::exits::exit::Exit;
+use crate::system::features;
 
 /// No number is registered for Partita; this one ("PART") is far from those that are.
 const IMPLEMENTATION: u64 = 0x5041_5254;
@@ -27,5 +28,8 @@ pub fn call(exit: &Exit<'_>, call: &Call) -> SbiResult {
 /// Returns true if the guest has the extension.
 fn offers(exit: &Exit<'_>, which: u64) -> bool {
     let counts = exit.system.counters.counters() != 0;
-    extension::ALL.contains(&which) || which == extension::PMU && counts
+    let switches = || features::offer(exit.system, exit.vm).is_any();
+    extension::ALL.contains(&which)
+        || which == extension::PMU && counts
+        || which == extension::FWFT && switches()
 }

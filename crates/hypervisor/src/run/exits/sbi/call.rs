@@ -7,11 +7,11 @@ use crate::vm::vcpu::Vcpu;
 
 /// Extension ids of the specification.
 pub mod extension {
-    pub use riscv::sbi::{BASE, DBCN, HSM, IPI, PMU, RFENCE, SRST, TIME};
+    pub use riscv::sbi::{BASE, DBCN, FWFT, HSM, IPI, PMU, RFENCE, SRST, STA, SUSP, TIME};
 
     pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
     /// Extensions that a probe finds on every board.
-    pub const ALL: [u64; 8] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, PARTITA];
+    pub const ALL: [u64; 10] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, SUSP, STA, PARTITA];
 }
 
 /// The error codes of the specification.
@@ -21,7 +21,9 @@ pub enum SbiError {
     Failed = error::FAILED,
     NotSupported = error::NOT_SUPPORTED,
     InvalidParameter = error::INVALID_PARAMETER,
+    Denied = error::DENIED,
     InvalidAddress = error::INVALID_ADDRESS,
+    DeniedLocked = error::DENIED_LOCKED,
     AlreadyAvailable = error::ALREADY_AVAILABLE,
     AlreadyStarted = error::ALREADY_STARTED,
     AlreadyStopped = error::ALREADY_STOPPED,

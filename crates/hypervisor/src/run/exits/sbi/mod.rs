@@ -1,11 +1,13 @@
-//! The supervisor binary interface that guests are offered (RISC-V SBI specification 2.0).
+//! The supervisor binary interface that guests are offered (RISC-V SBI specification 3.0).
 
 mod base;
 mod call;
 mod console;
 mod counters;
+mod features;
 mod fences;
 mod power;
+mod steal_time;
 mod vendor;
 
 use abi::monitor::ExitCause;
@@ -56,6 +58,13 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             next = follows;
             (ExitCause::SbiSrst, result)
         }
+        extension::SUSP => {
+            let (result, follows) = power::system_suspend(exit, &call);
+            next = follows;
+            (ExitCause::SbiHsm, result)
+        }
+        extension::FWFT => (ExitCause::SbiOther, features::call(exit, &call)),
+        extension::STA => (ExitCause::SbiOther, steal_time::call(exit, &call)),
         extension::PARTITA => {
             let (result, follows) = vendor::call(exit, &call);
             next = follows;

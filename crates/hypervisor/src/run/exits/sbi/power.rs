@@ -1,14 +1,14 @@
-//! SBI HSM and SRST: the power of a guest's harts, and of the guest.
+//! SBI HSM, SUSP and SRST: the power of a guest's harts, and of the guest.
 
 use abi::monitor::StopReason;
-use riscv::sbi::{hart_state, reset};
+use riscv::sbi::{hart_state, reset, suspend as sleep};
 use scheduler::Leave;
 
 use super::call::{Call, SbiError, SbiResult};
 use crate::memory::address::GuestPhysical;
 use crate::run::exits::exit::{Exit, Next, interrupt_is_pending};
 use crate::system::lifecycle;
-use crate::vm::lifecycle::life::{Ending, Originator, Power, StartError};
+use crate::vm::lifecycle::life::{Ending, Originator, Power, SiblingRuns, StartError};
 
 /// Answers an HSM call.
 pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
@@ -74,13 +74,36 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
         return (Ok(0), Next::Resume);
     }
     lifecycle::suspend_vcpu(exit.system, exit.vm, exit.vcpu, resume);
-    // The vCPU resumes when it is dispatched again.
-    let how = if pending {
-        Leave::Yield
-    } else {
-        Leave::SelfWait
-    };
-    (Ok(0), Next::Leave(how))
+    (Ok(0), Next::Leave(leave_to_wait(pending)))
+}
+
+/// Answers a SUSP call. A VM that is suspended takes no hart until an interrupt that its vCPU has enabled is pending, of its timer or a device.
+pub fn system_suspend(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+    let [kind, address, opaque, ..] = call.arguments;
+    if call.function != sleep::SYSTEM_SUSPEND {
+        return (Err(SbiError::NotSupported), Next::Resume);
+    }
+    // The type is a 32-bit parameter.
+    if kind & 0xffff_ffff != sleep::SUSPEND_TO_RAM {
+        return (Err(SbiError::InvalidParameter), Next::Resume);
+    }
+    if !exit.vm.memory.holds(GuestPhysical::new(address)) {
+        return (Err(SbiError::InvalidAddress), Next::Resume);
+    }
+    let pending = interrupt_is_pending(exit);
+    let answer = lifecycle::suspend_vm(exit.system, exit.vm, exit.vcpu, (address, opaque));
+    if let Err(SiblingRuns) = answer {
+        return (Err(SbiError::Denied), Next::Resume);
+    }
+    (Ok(0), Next::Leave(leave_to_wait(pending)))
+}
+
+/// Leave of a suspended vCPU, which resumes when it is dispatched again: at once if an interrupt is pending.
+const fn leave_to_wait(pending: bool) -> Leave {
+    match pending {
+        true => Leave::Yield,
+        false => Leave::SelfWait,
+    }
 }
 
 /// Answers an SRST call. A reset that is carried out does not return.

@@ -1,0 +1,21 @@
+//! Firmware features that the harts and a VM's description offer to its vCPUs.
+
+use riscv::csr::environment::{ADUE, PMM};
+
+use crate::system::Hypervisor;
+use crate::vm::Vm;
+use crate::vm::firmware_features::Offer;
+use board::isa::{SSNPM, SVADE, SVADU};
+
+/// Features that all harts have, less those that are hidden from the VM.
+#[must_use]
+pub fn offer(system: &Hypervisor, vm: &Vm) -> Offer {
+    let harts = system.harts.iter();
+    let kept = harts.fold(u64::MAX, |kept, hart| kept & hart.offered_environment());
+    let hides = |name: &str| vm.settings.hidden.contains(name);
+    let of = |name, field| if hides(name) { field } else { 0 };
+    Offer {
+        environment: kept & !of(SVADU, ADUE) & !of(SSNPM, PMM),
+        always_updates: hides(SVADE),
+    }
+}

@@ -1,0 +1,32 @@
+//! Calls of the SBI besides interrupts, timers and fences.
+
+use super::{COMPUTERS, together};
+
+/// Each of two VMs reads as stolen what it misses by its own clock, whatever translates it, and where the page of its area has no frame.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn stolen_time_is_what_guests_miss() {
+    let paged = ["vm.one.placement=\"paged\"", "vm.two.placement=\"paged\""];
+    let shadow = ["vm.one.translation=\"shadow\"", paged[1]];
+    for (exercise, changes) in [
+        ("steal", &[][..]),
+        ("steal give-back=yes", &paged),
+        ("steal", &shadow),
+    ] {
+        let told = together("machine", exercise, changes);
+        // A sibling sees the vCPU without a hart.
+        assert!(!told.contains("preempted=0 "), "{told}");
+        assert_eq!(told.matches("steal absent-ns=").count(), 2, "{told}");
+    }
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn suspended_vms_wake_by_interrupts() {
+    for on in COMPUTERS {
+        for files in [7, 0] {
+            let files = format!("guest-interrupt-files={files}");
+            together(on, "sleep", &[&files]);
+        }
+    }
+}
