@@ -8,21 +8,25 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use riscv::sbi::performance::{
-    CONFIGURE, COUNTERS, INFORMATION, INFORMATION_CSR, INFORMATION_FIRMWARE, INSTRUCTIONS, RAW,
-    READ_FIRMWARE, RESET, SET_VALUE, SFENCE_VMA_SENT, START, STOP,
+    CONFIGURE, COUNTERS, CYCLES, EVENT_ENTRY_DATA, EVENT_ENTRY_SIZE, EVENT_INFORMATION, FIRMWARE,
+    INFORMATION, INFORMATION_CSR, INFORMATION_FIRMWARE, INSTRUCTIONS, RAW, READ_FIRMWARE, RESET,
+    SET_VALUE, SFENCE_VMA_SENT, START, STOP,
 };
 
 use exerciser::arguments::Arguments;
 use exerciser::instruction::{A1, csr_read};
 use exerciser::random::Random;
+use riscv::sbi::error::{INVALID_ADDRESS, INVALID_PARAMETER, SUCCESS};
 use riscv::sbi::{PMU, RFENCE};
 
 use super::hostile::{ILLEGAL, plain_setting, run_word};
 use super::{Exercise, Outcome, Verdict};
+use crate::arch::memory::{load, store};
 use crate::arch::sandbox::Ending;
 use crate::arch::{csr, sbi};
 use crate::board::board;
 use crate::console::say;
+use crate::frames::{self, FRAME};
 use crate::harts::{self, Hart};
 
 pub const EXERCISE: Exercise = Exercise {
@@ -91,6 +95,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         let mut random = Random::stream(seed, hart.index() as u64);
         let open = csr::close_interrupts();
         closed(hart, kit, &tally);
+        ask_for_events(hart, kit, &tally);
         count_calls(hart, &mut random, &tally);
         for _ in 0..rounds {
             count_instructions(hart, kit, &mut random, &tally);
@@ -128,6 +133,60 @@ fn present() -> u64 {
     (0..counters)
         .filter(is_hardware)
         .fold(0, |bits, counter| bits | 1 << counter)
+}
+
+/// Asks in one call which events can be counted (SBI §11.10), and with lists that must be refused.
+fn ask_for_events(hart: &Hart, kit: Kit, tally: &Tally) {
+    let Some(page) = frames::take(1) else {
+        crate::start::fail(format_args!("not enough memory for a list of events"));
+    };
+    let known = |event, data, counts| (event, data, Some(counts));
+    let events = [
+        known(CYCLES, 0, 1),
+        known(INSTRUCTIONS, 0, 1),
+        known(SFENCE_VMA_SENT, 0, 1),
+        // A call that is counted nowhere, and numbers that the specification does not have.
+        known(FIRMWARE | 2, 0, 0),
+        known(RAW | 1, 0, 0),
+        known(0, 0, 0),
+        (RAW, kit.fences.unwrap_or(0), kit.fences.map(|_| 1)),
+    ];
+    let entries = FRAME / EVENT_ENTRY_SIZE;
+    let all = || (0..entries).zip(events.iter().cycle());
+    for (entry, (event, data, _)) in all() {
+        let at = page + entry * EVENT_ENTRY_SIZE;
+        // The answer is in the upper half.
+        store(at, event | 0xffff_ffff << 32);
+        store(at + EVENT_ENTRY_DATA, *data);
+    }
+    let ask = |arguments: [u64; 4]| {
+        let [low, high, count, flags] = arguments;
+        call(EVENT_INFORMATION, [low, high, count, flags, 0]).0
+    };
+    let check = |what, wanted: i64, found: i64| {
+        tally.check(hart, what, wanted.cast_unsigned(), found.cast_unsigned());
+    };
+    check("a list of events", SUCCESS, ask([page, 0, entries, 0]));
+    for (entry, (event, _, counts)) in all() {
+        let answer = load(page + entry * EVENT_ENTRY_SIZE);
+        tally.check(hart, "a listed event", *event, answer & 0xffff_ffff);
+        if let Some(counts) = counts {
+            tally.check(hart, "an answer for an event", *counts, answer >> 32);
+        }
+    }
+    let end = board().memory.1;
+    for (arguments, wanted) in [
+        ([page, 0, 1, 1], INVALID_PARAMETER),
+        ([page + 8, 0, 1, 0], INVALID_PARAMETER),
+        ([page, 1, 1, 0], INVALID_ADDRESS),
+        ([end - EVENT_ENTRY_SIZE, 0, 2, 0], INVALID_ADDRESS),
+        ([page, 0, u64::MAX / EVENT_ENTRY_SIZE, 0], INVALID_ADDRESS),
+        ([page, 0, 1 << 60, 0], INVALID_ADDRESS),
+    ] {
+        check("a wrong list", wanted, ask(arguments));
+    }
+    store(page, CYCLES | 1 << 20);
+    check("a reserved bit", INVALID_PARAMETER, ask([page, 0, 1, 0]));
 }
 
 /// A counter that has been configured for an event.

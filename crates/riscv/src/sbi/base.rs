@@ -15,7 +15,7 @@ pub const MACHINE_ARCHITECTURE: u64 = 5;
 /// `sbi_get_mimpid`.
 pub const MACHINE_IMPLEMENTATION: u64 = 6;
 
-/// Version 2.0 as [`SPECIFICATION_VERSION`] returns it: the major number is in bits 30:24.
-pub const VERSION_2_0: u64 = 2 << 24;
+/// Version 3.0 as [`SPECIFICATION_VERSION`] returns it: the major number is in bits 30:24.
+pub const VERSION_3_0: u64 = 3 << 24;
 /// KVM's number (section "SBI Implementation IDs").
 pub const KVM: u64 = 3;

@@ -17,6 +17,18 @@ pub const READ_FIRMWARE_HIGH: u64 = 6;
 /// `sbi_pmu_snapshot_set_shmem`.
 pub const SET_SNAPSHOT_AREA: u64 = 7;
 
+/// `sbi_pmu_event_get_info`.
+pub const EVENT_INFORMATION: u64 = 8;
+
+/// Bytes of an entry of a list of events, and the list's alignment.
+pub const EVENT_ENTRY_SIZE: u64 = 16;
+/// Offset of the 32-bit answer in an entry, behind the event's index.
+pub const EVENT_ENTRY_OUTPUT: u64 = 4;
+/// Offset of the event's data in an entry.
+pub const EVENT_ENTRY_DATA: u64 = 8;
+/// Bits of an index of an event.
+pub const EVENT_INDEX: u32 = 0xf_ffff;
+
 /// counter_info: the counter is the firmware's.
 pub const INFORMATION_FIRMWARE: u64 = 1 << 63;
 /// counter_info: number of the counter's CSR.

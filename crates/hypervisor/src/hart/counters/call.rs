@@ -133,6 +133,33 @@ impl Counters {
         Ok(number)
     }
 
+    /// Tests whether a counter of `present` can count the event. No counter in use changes. `None` if all that might are in use.
+    pub fn can_count(
+        &self,
+        selection: &Selection,
+        present: CounterSet,
+        hardware: &mut impl Hardware,
+    ) -> Option<bool> {
+        match selection.kind {
+            EventKind::Unknown => Some(false),
+            EventKind::Firmware(_) => Some(true),
+            EventKind::Hardware if fixed_counter(CounterSet::FIXED, selection).is_some() => {
+                Some(true)
+            }
+            EventKind::Hardware => {
+                let free = present.hardware().without(self.held);
+                if free.is_empty() {
+                    return None;
+                }
+                let found = programmable_counter(free, selection, hardware);
+                if let Some(counter) = found {
+                    hardware.release(CounterSet::only(counter).bits_of_hardware());
+                }
+                Some(found.is_some())
+            }
+        }
+    }
+
     /// Starts counters, at `value` where there is one.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The performance counters of a vCPU (RISC-V SBI specification 2.0, "Performance Monitoring Unit Extension").
+//! The performance counters of a vCPU (RISC-V SBI specification 3.0, "Performance Monitoring Unit Extension").
 //!
 //! Hardware counter n of a vCPU is counter n of whatever hart it runs on, so that the guest reads its value and its
 //! overflow bit without an exit. The hart's counter belongs to the vCPU only while it is on the hart: [`Counters::unload`]
@@ -61,6 +61,30 @@ struct Counter {
     value: u64,
 }
 
+/// Progress of a call through a list of events, which is made again until all are done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventList {
+    address: u64,
+    done: u64,
+}
+
+impl EventList {
+    /// Number of entries that are done of the list at `address`.
+    #[must_use]
+    pub const fn done(self, address: u64) -> u64 {
+        if self.address == address {
+            self.done
+        } else {
+            0
+        }
+    }
+
+    /// Notes that so many entries of the list at `address` are done; none at the end.
+    pub const fn note(&mut self, address: u64, done: u64) {
+        *self = Self { address, done };
+    }
+}
+
 /// All counters of a vCPU.
 #[derive(Debug)]
 // The sets first: every dispatch looks at them, and hardly ever at a counter.
@@ -78,6 +102,8 @@ pub struct Counters {
     open: CounterSet,
     /// `cycle` and `instret`.
     fixed: FixedCounters,
+    /// List of events that a call has not gone through yet: its address, and the number of entries that are done.
+    pub events: EventList,
     counters: [Counter; TOTAL],
 }
 
@@ -91,6 +117,7 @@ impl Default for Counters {
             held: CounterSet::EMPTY,
             open: CounterSet::EMPTY,
             fixed: FixedCounters::default(),
+            events: EventList::default(),
         }
     }
 }

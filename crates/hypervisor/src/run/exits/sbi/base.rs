@@ -14,7 +14,7 @@ const IMPLEMENTATION_VERSION: u64 = 1;
 /// Answers a Base call.
 pub fn call(exit: &Exit<'_>, call: &Call) -> SbiResult {
     Ok(match call.function {
-        base::SPECIFICATION_VERSION => base::VERSION_2_0,
+        base::SPECIFICATION_VERSION => base::VERSION_3_0,
         base::IMPLEMENTATION_ID => IMPLEMENTATION,
         base::IMPLEMENTATION_VERSION => IMPLEMENTATION_VERSION,
         base::PROBE_EXTENSION => u64::from(offers(exit, call.arguments[0])),

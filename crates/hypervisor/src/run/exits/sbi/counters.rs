@@ -3,7 +3,9 @@
 //! There are no snapshots in shared memory. The guest finds what they would tell it in its registers, and Linux (6.12)
 //! does not start counters again after an overflow where there are: it then names counters from 4096 on.
 
-use riscv::sbi::performance;
+use riscv::sbi::performance::{
+    self, EVENT_ENTRY_DATA, EVENT_ENTRY_OUTPUT, EVENT_ENTRY_SIZE, EVENT_INDEX,
+};
 
 use super::call::{Call, SbiError, SbiResult};
 use crate::hart::counters::hart_counters::HartCounters;
@@ -11,6 +13,8 @@ use crate::hart::counters::{
     CallError, Configuration, CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS, Selection,
 };
 use crate::hart::csr::number;
+use crate::memory::address::GuestPhysical;
+use crate::memory::physical::Physical;
 use crate::run::exits::exit::Exit;
 
 /// counter_info of `cycle` and `instret`: 64 bits, read from their CSRs.
@@ -31,8 +35,19 @@ impl From<CallError> for SbiError {
     }
 }
 
-/// Answers a PMU call.
-pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
+/// Entries of a list of events that are answered before the hart looks at other work: each may take two calls of the firmware.
+const EVENTS_A_STEP: u64 = 8;
+
+/// Answers a PMU call. A call without an answer is repeated with the same arguments.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> Option<SbiResult> {
+    if call.function == performance::EVENT_INFORMATION && exit.system.counters.counters() != 0 {
+        let [low, high, count, flags, ..] = call.arguments;
+        return event_information(exit, (low, high), count, flags).transpose();
+    }
+    Some(answer(exit, call))
+}
+
+fn answer(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     if exit.system.counters.counters() == 0 {
         return Err(SbiError::NotSupported);
     }
@@ -118,4 +133,50 @@ fn read(exit: &mut Exit<'_>, counter: u64) -> SbiResult {
     }
     let value = exit.state.counters.read(counter, &HartCounters);
     value.ok_or(SbiError::InvalidParameter)
+}
+
+/// Says for each of `count` events in a list in the guest's memory whether it can be counted. `None` if there are more.
+fn event_information(
+    exit: &mut Exit<'_>,
+    (low, high): (u64, u64),
+    count: u64,
+    flags: u64,
+) -> Result<Option<u64>, SbiError> {
+    if flags != 0 || !low.is_multiple_of(EVENT_ENTRY_SIZE) {
+        return Err(SbiError::InvalidParameter);
+    }
+    let length = count.checked_mul(EVENT_ENTRY_SIZE);
+    let list = length.and_then(|length| exit.vm.memory.bytes(GuestPhysical::new(low), length));
+    let list = list.filter(|_| high == 0).ok_or(SbiError::InvalidAddress)?;
+    let (host, present) = (Physical::default(), present(exit));
+    let first = exit.state.counters.events.done(low);
+    let end = first.saturating_add(EVENTS_A_STEP).min(count);
+    exit.state.counters.events.note(low, 0);
+    for entry in (first..end).map(|entry| entry * EVENT_ENTRY_SIZE) {
+        let read = |offset| {
+            let at = GuestPhysical::new(low).checked_add(entry + offset)?;
+            exit.vm.memory.doubleword(at, &host)
+        };
+        let event = read(0).ok_or(SbiError::Failed)? as u32;
+        let data = read(EVENT_ENTRY_DATA).ok_or(SbiError::Failed)?;
+        if event & !EVENT_INDEX != 0 {
+            return Err(SbiError::InvalidParameter);
+        }
+        let counts = match Selection::named(u64::from(event), data) {
+            Some(selection) => {
+                let counters = &exit.state.counters;
+                let counts = counters.can_count(&selection, present, &mut HartCounters);
+                counts.ok_or(SbiError::Failed)?
+            }
+            None => false,
+        };
+        list.write_word(entry + EVENT_ENTRY_OUTPUT, u32::from(counts), &host);
+    }
+    if end < count {
+        exit.state.counters.events.note(low, end);
+        let context = &mut exit.state.context;
+        context.program_counter = context.program_counter.wrapping_sub(4);
+        return Ok(None);
+    }
+    Ok(Some(0))
 }

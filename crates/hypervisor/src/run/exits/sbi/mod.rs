@@ -47,7 +47,10 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             }
             (ExitCause::SbiDbcn, result)
         }
-        extension::PMU => (ExitCause::SbiPmu, counters::call(exit, &call)),
+        extension::PMU => match counters::call(exit, &call) {
+            Some(result) => (ExitCause::SbiPmu, result),
+            None => return (ExitCause::SbiPmu, Next::Reconsider),
+        },
         extension::HSM => {
             let (result, follows) = power::hart_state(exit, &call);
             next = follows;
