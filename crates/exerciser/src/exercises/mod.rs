@@ -7,6 +7,7 @@ use crate::console::say;
 pub mod allocation;
 pub mod boot;
 pub mod descriptors;
+pub mod features;
 pub mod free_pages;
 pub mod fuzz;
 pub mod heartbeat;
@@ -56,6 +57,7 @@ const EXERCISES: &[Exercise] = &[
     translations::EXERCISE,
     state::EXERCISE,
     steal::EXERCISE,
+    features::EXERCISE,
     sleep::EXERCISE,
     storm::EXERCISE,
     ipi::EXERCISE,

@@ -20,6 +20,19 @@ fn stolen_time_is_what_guests_miss() {
     }
 }
 
+/// Two VMs share harts, one with pointer masking and one without. Each sees its own, at every dispatch.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn firmware_features_stay_with_their_vcpus() {
+    for masks in [7, 16] {
+        let changes = [
+            "time-slice=\"1 ms\"",
+            "vm.two.command-line=\"exercise=features masks=0\"",
+        ];
+        together("machine", &format!("features masks={masks}"), &changes);
+    }
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn suspended_vms_wake_by_interrupts() {
