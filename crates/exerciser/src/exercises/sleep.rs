@@ -1,8 +1,10 @@
-//! `sleep`: the computer is suspended to RAM (SBI, "System Suspend Extension") and wakes by its timer, or by a message that was there before.
+//! `sleep`: the computer is suspended to RAM (SBI, "System Suspend Extension") and wakes by its timer, by a message that
+//! was there before, and with `disk=yes` by a read that ends meanwhile.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use exerciser::arguments::Arguments;
+use exerciser::workload::Trigger;
 use riscv::sbi::SUSP;
 use riscv::sbi::error::{DENIED, INVALID_ADDRESS, INVALID_PARAMETER, NOT_SUPPORTED};
 use riscv::sbi::suspend::{SUSPEND_TO_RAM, SYSTEM_SUSPEND};
@@ -10,14 +12,15 @@ use riscv::sbi::suspend::{SUSPEND_TO_RAM, SYSTEM_SUSPEND};
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::suspend::{Resumed, suspend};
 use crate::arch::{csr, imsic, sbi, team};
+use crate::block::Disk;
 use crate::board::board;
 use crate::console::say;
 use crate::harts;
-use crate::interrupts::WAKE;
+use crate::interrupts::{BLOCK, WAKE};
 
 pub const EXERCISE: Exercise = Exercise {
     name: "sleep",
-    parameters: &["harts", "rounds", "length-us"],
+    parameters: &["harts", "rounds", "length-us", "disk"],
     run,
 };
 
@@ -72,6 +75,20 @@ fn resumes(tally: &mut Tally, deadline: u64, what: &str) {
     );
 }
 
+/// Suspends the computer while the disk reads, with the timer far away. The disk's interrupt ends the suspension.
+fn wake_by_disk(tally: &mut Tally, disk: &Disk, round: u64, length: u64) {
+    let begin = csr::time();
+    let limit = begin + 100 * length;
+    tally.check(disk.read(0, 8 * round, 8), format_args!("no read"));
+    resumes(tally, limit, "by the disk");
+    tally.check(csr::time() < limit, format_args!("slept over the disk"));
+    csr::set_interrupt_enables(csr::EXTERNAL);
+    csr::take_interrupts();
+    let mut done = 0;
+    disk.collect(team::current().taken(BLOCK), |_| done += 1);
+    tally.check(done == 1, format_args!("{done} reads are done"));
+}
+
 fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let count = super::harts(arguments)?;
     let rounds = arguments.number("rounds", 10, 1, 1 << 32)?;
@@ -80,10 +97,26 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         say!("sleep: the computer cannot be suspended");
         return Ok(Verdict::Fail);
     }
+    let disk = match arguments.choice("disk", false, &[("no", false), ("yes", true)])? {
+        false => None,
+        true => match Disk::find(Trigger::Level, false, false) {
+            Ok(disk) => Some(disk),
+            Err(why) => {
+                say!("sleep: {why}");
+                return Ok(Verdict::Fail);
+            }
+        },
+    };
+    if let Some(disk) = &disk {
+        disk.route(team::current(), BLOCK);
+    }
     let mut tally = Tally::default();
     refusals(&mut tally);
     let mut latest = 0;
-    for _ in 0..rounds {
+    for round in 0..rounds {
+        if let Some(disk) = &disk {
+            wake_by_disk(&mut tally, disk, round, length);
+        }
         let deadline = csr::time() + length;
         resumes(&mut tally, deadline, "by the timer");
         let now = csr::time();

@@ -1,6 +1,6 @@
 //! Calls of the SBI besides interrupts, timers and fences.
 
-use super::{COMPUTERS, together};
+use super::{COMPUTERS, both, exercise_with, together};
 
 /// Each of two VMs reads as stolen what it misses by its own clock, whatever translates it, and where the page of its area has no frame.
 #[test]
@@ -41,5 +41,21 @@ fn suspended_vms_wake_by_interrupts() {
             let files = format!("guest-interrupt-files={files}");
             together(on, "sleep", &[&files]);
         }
+    }
+    // A read that takes a while ends while its VM is suspended.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    for disk in [
+        format!("{{ file = {file:?} }}"),
+        format!("{{ file = {file:?}, io = \"general\" }}"),
+    ] {
+        let changes = [
+            format!("vm.one.disks=[{disk}]"),
+            String::from("vm.one.command-line=\"exercise=sleep disk=yes\""),
+        ];
+        let changes = both("sleep", &changes.each_ref().map(String::as_str));
+        let profile = ["--profile", "k3-class"];
+        exercise_with("machine", "exercises.toml", 2, &changes, &profile);
     }
 }
