@@ -8,7 +8,7 @@ BARE := -p hypervisor -p exerciser
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
 
-.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance bench site clean
+.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance bench boards site clean
 
 all: build
 
@@ -47,6 +47,10 @@ test: setup
 bench: setup build
 	$(PARTITA) bench --document docs/results/benchmarks.md
 	$(CARGO) bench -p machine --bench speed
+
+# Two Debian guests on every form of QEMU's board, and the page of what passes; takes an hour.
+boards: setup build
+	scripts/boards
 
 # The pages of docs with search, and the API documentation beside them: target/site.
 site:

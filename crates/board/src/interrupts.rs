@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use riscv::{aplic, plic};
+
 use crate::tree::{Node, Tree};
 use crate::{BoardHart, Range};
 
@@ -11,6 +13,8 @@ const SUPERVISOR_EXTERNAL: u32 = 9;
 const FILE_SHIFT: u32 = 12;
 /// Guest interrupt files of a hart, at most: GEILEN is 63, and the hart's own file makes 64.
 const MAX_GUEST_INDEX_BITS: u32 = 6;
+/// Wires that the registers of a controller have room for, at most: contexts of a PLIC, which are fewer than the hart indices of an APLIC.
+const MAX_WIRES: u64 = plic::CONTEXTS as u64;
 /// Default of `riscv,group-index-shift`.
 const GROUP_INDEX_SHIFT: u32 = 24;
 
@@ -27,19 +31,21 @@ pub struct Imsic {
     files: Vec<File>,
 }
 
-/// Interrupt files of a hart.
+/// Place of a hart, by the handle of its local interrupt controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct File {
     controller: u32,
-    place: FilePlace,
+    place: Delivery,
 }
 
-/// Where a hart's interrupt files are.
+/// Place at which a hart receives the board's interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilePlace {
-    /// Address of the hart's own file; its guest files follow.
+pub struct Delivery {
+    /// Address of the hart's own interrupt file, which its guest files follow; of its interrupt delivery control structure, with an APLIC that
+    /// interrupts by wires; of its context's threshold, with a PLIC.
     pub address: u64,
-    /// The hart's index as an APLIC's `target` register has it: the group's number above the number in the group (AIA 4.9.1).
+    /// The hart's index at the controller: as an APLIC's `target` register has it, the group's number above the number in the group (AIA 4.9.1);
+    /// or the number of its context at a PLIC.
     pub index: u64,
 }
 
@@ -63,16 +69,84 @@ pub enum Interrupts {
         aplic: Option<Aplic>,
     },
     /// An APLIC that interrupts harts by wires.
-    Direct(Aplic),
+    Direct(Wired),
     /// A PLIC.
-    Plic {
-        /// Registers.
-        registers: Range,
-        /// Interrupt sources.
-        sources: u32,
-    },
+    Plic(Wired),
     /// Nothing that the reader knows.
     Unknown,
+}
+
+/// A controller that interrupts harts by wires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wired {
+    /// Start of the registers.
+    pub base: u64,
+    /// Interrupt sources.
+    pub sources: u32,
+    /// Harts with a wire to their supervisor level.
+    harts: Vec<File>,
+}
+
+/// The interrupt controllers that the hypervisor uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Controller {
+    /// An IMSIC, and the APLIC that sends messages to the IMSIC.
+    Messages {
+        /// The interrupt files.
+        imsic: Imsic,
+        /// The APLIC.
+        aplic: Aplic,
+    },
+    /// An APLIC that interrupts harts by wires.
+    Direct(Wired),
+    /// A PLIC.
+    Plic(Wired),
+}
+
+impl Controller {
+    /// The controllers, if the hypervisor can use them.
+    pub(crate) fn of(found: Interrupts) -> Option<Self> {
+        match found {
+            Interrupts::Messages { imsic, aplic } => Some(Self::Messages {
+                imsic,
+                aplic: aplic?,
+            }),
+            Interrupts::Direct(wired) => Some(Self::Direct(wired)),
+            Interrupts::Plic(wired) => Some(Self::Plic(wired)),
+            Interrupts::Unknown => None,
+        }
+    }
+
+    /// Number of the devices' interrupt sources.
+    #[must_use]
+    pub const fn sources(&self) -> u32 {
+        match self {
+            Self::Messages { aplic, .. } => aplic.sources,
+            Self::Direct(wired) | Self::Plic(wired) => wired.sources,
+        }
+    }
+
+    /// The interrupt files, where there are any.
+    #[must_use]
+    pub const fn imsic(&self) -> Option<&Imsic> {
+        match self {
+            Self::Messages { imsic, .. } => Some(imsic),
+            Self::Direct(_) | Self::Plic(_) => None,
+        }
+    }
+
+    /// Place at which the hart receives interrupts, if the controller has any for it.
+    #[must_use]
+    pub fn delivery(&self, hart: &BoardHart) -> Option<Delivery> {
+        match self {
+            Self::Messages { imsic, .. } => imsic.file(hart),
+            Self::Direct(wired) | Self::Plic(wired) => {
+                let mut harts = wired.harts.iter();
+                let own = harts.find(|wire| wire.controller == hart.controller);
+                own.map(|wire| wire.place)
+            }
+        }
+    }
 }
 
 impl Imsic {
@@ -90,7 +164,7 @@ impl Imsic {
 
     /// Files of the hart, if the IMSIC has any.
     #[must_use]
-    pub fn file(&self, hart: &BoardHart) -> Option<FilePlace> {
+    pub fn file(&self, hart: &BoardHart) -> Option<Delivery> {
         let file = self
             .files
             .iter()
@@ -124,7 +198,7 @@ impl Imsic {
         for ([controller, _], address) in parents.iter().zip(addresses) {
             files.push(File {
                 controller: *controller,
-                place: FilePlace {
+                place: Delivery {
                     address,
                     index: groups.index(address)?,
                 },
@@ -183,13 +257,48 @@ impl Aplic {
     }
 }
 
-/// Tests whether an interrupt controller tells a supervisor level of any hart.
-fn tells_supervisor(node: &Node<'_, '_>) -> bool {
-    let cells: Vec<u32> = node.cells("interrupts-extended").collect();
-    let (pairs, _) = cells.as_chunks::<2>();
-    pairs
-        .iter()
-        .any(|[_, number]| *number == SUPERVISOR_EXTERNAL)
+/// Registers of the wire with this index, from the start of the controller's.
+type WireRegisters = fn(index: u64) -> u64;
+
+fn delivery_structure(index: u64) -> u64 {
+    aplic::register::IDC + aplic::IDC_BYTES * index
+}
+
+fn plic_context(index: u64) -> u64 {
+    plic::THRESHOLD + plic::CONTEXT_STRIDE * index
+}
+
+impl Wired {
+    /// Indices of the harts' wires.
+    pub fn indices(&self) -> impl Iterator<Item = u64> + use<'_> {
+        self.harts.iter().map(|wire| wire.place.index)
+    }
+
+    /// Reads a controller whose wires lead to a supervisor level of any hart.
+    fn read(node: Node<'_, '_>, sources: &str, registers: WireRegisters) -> Option<Self> {
+        let base = node.registers().first()?.start;
+        let cells: Vec<u32> = node.cells("interrupts-extended").collect();
+        let (wires, _) = cells.as_chunks::<2>();
+        // Without the property, wires and indices of harts have the same order.
+        let indices: Vec<u32> = node.cells("riscv,hart-indexes").collect();
+        let harts = (0_u32..).zip(wires).filter_map(|(position, wire)| {
+            let [controller, number] = *wire;
+            let index = indices.get(position as usize).copied();
+            let index = u64::from(index.unwrap_or(position));
+            let place = Delivery {
+                address: base.checked_add(registers(index))?,
+                index,
+            };
+            let is_used = number == SUPERVISOR_EXTERNAL && index < MAX_WIRES;
+            is_used.then_some(File { controller, place })
+        });
+        let harts: Vec<File> = harts.collect();
+        (!harts.is_empty()).then_some(Self {
+            base,
+            sources: node.word(sources).unwrap_or(0).min(plic::MAX_SOURCE),
+            harts,
+        })
+    }
 }
 
 /// The supervisor level's interrupt controllers.
@@ -207,21 +316,15 @@ pub(crate) fn read(tree: &Tree<'_>) -> Interrupts {
             .and_then(Aplic::read);
         return Interrupts::Messages { imsic, aplic };
     }
-    if let Some(aplic) = tree
-        .compatible("riscv,aplic")
-        .find(tells_supervisor)
-        .and_then(Aplic::read)
-    {
+    let wired = |name: &str, sources: &str, registers: WireRegisters| {
+        let mut nodes = tree.compatible(name);
+        nodes.find_map(|node| Wired::read(node, sources, registers))
+    };
+    if let Some(aplic) = wired("riscv,aplic", "riscv,num-sources", delivery_structure) {
         return Interrupts::Direct(aplic);
     }
     let plic = ["riscv,plic0", "sifive,plic-1.0.0", "thead,c900-plic"]
         .into_iter()
-        .find_map(|name| tree.compatible(name).find(tells_supervisor));
-    match plic.and_then(|node| Some((node, *node.registers().first()?))) {
-        Some((node, registers)) => Interrupts::Plic {
-            registers,
-            sources: node.word("riscv,ndev").unwrap_or(0),
-        },
-        None => Interrupts::Unknown,
-    }
+        .find_map(|name| wired(name, "riscv,ndev", plic_context));
+    plic.map_or(Interrupts::Unknown, Interrupts::Plic)
 }

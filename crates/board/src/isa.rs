@@ -34,6 +34,9 @@ pub const SVADU: &str = "svadu";
 /// Pointer masking.
 pub const SSNPM: &str = "ssnpm";
 
+/// Timers of the supervisor level.
+pub const SSTC: &str = "sstc";
+
 /// Every extension that may be offered, with the bits of `henvcfg` that it needs.
 const OFFERED: &[(&str, u64)] = &[
     ("i", 0),
@@ -121,7 +124,7 @@ const OFFERED: &[(&str, u64)] = &[
     ("sscofpmf", 0),
     ("sscounterenw", 0),
     (SSNPM, POINTER_MASKING),
-    ("sstc", TIME_COMPARE),
+    (SSTC, TIME_COMPARE),
     ("sstvala", 0),
     ("sstvecd", 0),
     ("ssu64xl", 0),

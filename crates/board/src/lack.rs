@@ -3,8 +3,6 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::Interrupts;
-
 /// Something that the hypervisor needs and the board does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
@@ -16,8 +14,8 @@ pub enum Lack {
     Memory,
     /// The hypervisor extension on any hart.
     HypervisorExtension,
-    /// An IMSIC of the supervisor level; the board has these interrupts instead.
-    Imsic(Interrupts),
+    /// An interrupt controller of the supervisor level.
+    Controller,
     /// An APLIC that sends messages to the IMSIC.
     Aplic,
     /// An extension that each hart must have: its name, and the harts with H whose ISA string does not name it.
@@ -37,17 +35,10 @@ impl fmt::Display for Lack {
                 f,
                 "no hart's ISA string names the hypervisor extension (H): VMs cannot run on this board"
             ),
-            Self::Imsic(instead) => {
-                let instead = match instead {
-                    Interrupts::Plic { .. } => "a PLIC",
-                    Interrupts::Direct(_) => "an APLIC that interrupts harts by wires",
-                    Interrupts::Messages { .. } | Interrupts::Unknown => "none that Partita knows",
-                };
-                write!(
-                    f,
-                    "there is no supervisor-level IMSIC (riscv,imsics); the board's interrupt controller is {instead}"
-                )
-            }
+            Self::Controller => write!(
+                f,
+                "no interrupt controller that Partita knows (riscv,imsics, riscv,aplic or a PLIC) leads to a supervisor level"
+            ),
             Self::Aplic => write!(
                 f,
                 "there is no supervisor-level APLIC (riscv,aplic) that sends messages to the IMSIC"

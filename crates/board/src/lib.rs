@@ -4,7 +4,7 @@
 //! missing ([`Lack`]). The hypervisor and the command read boards by this crate alone, so `partita board --describe` says what the hypervisor
 //! will do.
 //!
-//! Sources: Devicetree Specification v0.4; the bindings of Linux for `riscv,imsics`, `riscv,aplic`, `riscv,cpus` and UARTs.
+//! Sources: Devicetree Specification v0.4; the bindings of Linux for `riscv,imsics`, `riscv,aplic`, PLICs, `riscv,cpus` and UARTs.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -38,7 +38,7 @@ mod tree;
 pub use console::{Uart, UartKind};
 pub use devices::{BoardDevice, Hardware, HardwareKind, hardware};
 pub use hart::{BoardHart, Extensions};
-pub use interrupts::{Aplic, FilePlace, Imsic, Interrupts};
+pub use interrupts::{Aplic, Controller, Delivery, Imsic, Interrupts, Wired};
 pub use lack::Lack;
 pub use memory::Bank;
 pub use range::Range;

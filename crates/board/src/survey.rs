@@ -6,15 +6,15 @@ use alloc::vec::Vec;
 use crate::console::{self, Uart};
 use crate::devices::{self, BoardDevice};
 use crate::hart::{self, BoardHart};
-use crate::interrupts::{self, Aplic, Imsic, Interrupts};
+use crate::interrupts::{self, Controller, Interrupts};
 use crate::lack::Lack;
 use crate::memory::{self, Bank};
 use crate::range::Range;
 use crate::tree::Tree;
 use riscv::imsic::PAGE_BYTES;
 
-/// Extensions that every hart of the hypervisor must have, beside H.
-const NEEDED: [&str; 2] = ["ssaia", "sstc"];
+/// Extension that every hart with interrupt files must have, beside H.
+const SSAIA: &str = "ssaia";
 
 /// Everything that the device tree tells.
 #[derive(Clone, Debug)]
@@ -82,13 +82,13 @@ impl Survey {
         if !self.harts.is_empty() && self.harts_with_h().next().is_none() {
             lacks.push(Lack::HypervisorExtension);
         }
-        for name in NEEDED {
+        if matches!(self.interrupts, Interrupts::Messages { .. }) {
             let lacking = self
                 .harts_with_h()
-                .filter(|hart| !hart.extensions.has(name));
+                .filter(|hart| !hart.extensions.has(SSAIA));
             let lacking: Vec<u64> = lacking.map(|hart| hart.id).collect();
             if !lacking.is_empty() {
-                lacks.push(Lack::Extension(name, lacking));
+                lacks.push(Lack::Extension(SSAIA, lacking));
             }
         }
         lacks
@@ -107,9 +107,9 @@ impl Survey {
             lacks.push(Lack::Memory);
         }
         match &self.interrupts {
-            Interrupts::Messages { aplic: Some(_), .. } => {}
             Interrupts::Messages { aplic: None, .. } => lacks.push(Lack::Aplic),
-            other => lacks.push(Lack::Imsic(other.clone())),
+            Interrupts::Messages { .. } | Interrupts::Direct(_) | Interrupts::Plic(_) => {}
+            Interrupts::Unknown => lacks.push(Lack::Controller),
         }
         lacks
     }
@@ -120,7 +120,7 @@ impl Survey {
 pub struct Board {
     /// Ticks of `time` in a second.
     pub timebase_hertz: u32,
-    /// Harts that have interrupt files.
+    /// Harts to which the interrupt controller leads.
     pub harts: Vec<BoardHart>,
     /// Banks of memory.
     pub memory: Vec<Range>,
@@ -130,10 +130,8 @@ pub struct Board {
     pub initrd: Option<Range>,
     /// Entropy of the firmware or its loader; empty where there is none.
     pub rng_seed: Vec<u8>,
-    /// Interrupt files.
-    pub imsic: Imsic,
-    /// The APLIC that sends messages to them.
-    pub aplic: Aplic,
+    /// Interrupt controllers.
+    pub controller: Controller,
     /// The console; without one, the firmware's is used.
     pub uart: Option<Uart>,
     /// virtio-mmio slots, in the order of their addresses.
@@ -149,19 +147,14 @@ impl Board {
     /// All that is missing.
     pub fn new(survey: Survey, location: Range) -> Result<Self, Vec<Lack>> {
         let lacks = survey.structural_lacks();
-        let (
-            Some(timebase_hertz),
-            Interrupts::Messages {
-                imsic,
-                aplic: Some(aplic),
-            },
-            true,
-        ) = (survey.timebase_hertz, survey.interrupts, lacks.is_empty())
+        let controller = Controller::of(survey.interrupts);
+        let (Some(timebase_hertz), Some(controller), true) =
+            (survey.timebase_hertz, controller, lacks.is_empty())
         else {
             return Err(lacks);
         };
         let mut harts = survey.harts;
-        harts.retain(|hart| imsic.file(hart).is_some());
+        harts.retain(|hart| controller.delivery(hart).is_some());
         if harts.is_empty() {
             return Err([Lack::Harts].into());
         }
@@ -175,12 +168,17 @@ impl Board {
             reserved,
             initrd: survey.initrd,
             rng_seed: survey.rng_seed,
-            imsic,
-            aplic,
+            controller,
             uart: survey.uart,
             virtio: survey.virtio,
             clock: survey.clock,
         })
+    }
+
+    /// Tests whether all harts name an extension, in lower case.
+    #[must_use]
+    pub fn all_have(&self, extension: &str) -> bool {
+        self.harts.iter().all(|hart| hart.extensions.has(extension))
     }
 
     /// Takes the harts out whose ISA string lacks the hypervisor extension (H), except `own`, and returns their ids.

@@ -135,5 +135,5 @@ fn harts_without_h_are_taken_out() {
     assert_eq!(board.take_out_harts_without_h(0), [2]);
     let ids: Vec<u64> = board.harts.iter().map(|hart| hart.id).collect();
     assert_eq!(ids, [0, 1, 3]);
-    assert_eq!(board.imsic.file(&board.harts[2]).unwrap().index, 3);
+    assert_eq!(board.controller.delivery(&board.harts[2]).unwrap().index, 3);
 }

@@ -1,6 +1,6 @@
 //! Facts of boards on sale, in small trees: what is found, and what is said to be missing.
 
-use board::{Board, HardwareKind, Interrupts, Lack, Range, Survey, Tree, UartKind, hardware};
+use board::{Board, Controller, HardwareKind, Lack, Range, Survey, Tree, UartKind, hardware};
 use vm_fdt::FdtWriter;
 
 /// Where the trees are said to lie.
@@ -177,16 +177,16 @@ fn k3_has_all_but_virtio() {
         board.take_out_harts_without_h(0),
         (8..16).collect::<Vec<u64>>()
     );
-    assert_eq!(board.imsic.guest_files(), 63);
+    assert_eq!(board.controller.imsic().unwrap().guest_files(), 63);
     assert!(board.virtio.is_empty());
     // Each hart has 64 pages: hart 3's own file is at 3 × 256 KiB.
-    let place = board.imsic.file(&board.harts[3]).unwrap();
+    let place = board.controller.delivery(&board.harts[3]).unwrap();
     assert_eq!((place.address, place.index), (0xe08c_0000, 3));
 }
 
 /// As EIC7700X (P550) and UltraRISC's DP1000, whose harts are 0 to 3 and 0x10 to 0x13.
 #[test]
-fn plic_boards_lack_the_imsic() {
+fn plic_leads_to_contexts_of_harts() {
     const ISA: &str = "rv64imafdch_zicsr_zba_zbb";
     let harts: Vec<Hart> = [0, 1, 2, 3, 0x10, 0x11, 0x12, 0x13]
         .map(|id| hart(id, ISA))
@@ -213,29 +213,35 @@ fn plic_boards_lack_the_imsic() {
         found.harts.iter().map(|hart| hart.id).collect::<Vec<_>>(),
         [0, 1, 2, 3, 16, 17, 18, 19]
     );
-    let Interrupts::Plic { registers, sources } = found.interrupts.clone() else {
-        panic!("{:?}", found.interrupts);
-    };
-    assert_eq!((registers.start, sources), (0xc00_0000, 160));
-    let ids: Vec<u64> = ids.map(u64::from).into();
-    assert_eq!(
-        found.lacks(),
-        [
-            Lack::Imsic(found.interrupts.clone()),
-            Lack::Extension("ssaia", ids.clone()),
-            Lack::Extension("sstc", ids),
-        ]
-    );
-    let text: Vec<String> = found.lacks().iter().map(ToString::to_string).collect();
-    assert!(
-        text[0].ends_with("the board's interrupt controller is a PLIC"),
-        "{text:?}"
-    );
-    assert!(
-        text[2].contains("harts 0, 1, 2, 3, 16, 17, 18, 19 do not name sstc"),
-        "{text:?}"
-    );
-    assert!(Board::new(found, LOCATION).is_err());
+    assert_eq!(found.lacks(), []);
+    let board = Board::new(found, LOCATION).unwrap();
+    assert_eq!(board.controller.sources(), 160);
+    // Contexts are M and S of each hart by turns (PLIC specification, "Memory Map": the thresholds of contexts are 4 KiB apart).
+    let last = board.controller.delivery(&board.harts[7]).unwrap();
+    assert_eq!((last.index, last.address), (15, 0xc20_f000));
+}
+
+/// As QEMU's board with an APLIC alone: a domain for M, and one for S below it.
+#[test]
+fn aplic_without_imsic_has_wires() {
+    const ISA: &str = "rv64imafdch_sstc";
+    let tree = tree(&[hart(0, ISA), hart(1, ISA)], |fdt| {
+        for (base, number) in [(0xc00_0000, 11), (0xd00_0000, 9)] {
+            let name = format!("interrupt-controller@{base:x}");
+            let node = begin(fdt, &name, "riscv,aplic", &[base, 0x8000]);
+            let wires = [1, number, 2, number];
+            fdt.property_array_u32("interrupts-extended", &wires)
+                .unwrap();
+            fdt.property_u32("riscv,num-sources", 96).unwrap();
+            fdt.end_node(node).unwrap();
+        }
+    });
+    let found = survey(&tree);
+    assert_eq!(found.lacks(), []);
+    let board = Board::new(found, LOCATION).unwrap();
+    assert!(matches!(&board.controller, Controller::Direct(wired) if wired.base == 0xd00_0000));
+    let second = board.controller.delivery(&board.harts[1]).unwrap();
+    assert_eq!((second.index, second.address), (1, 0xd00_4020));
 }
 
 /// As Tenstorrent's Atlantis: RVA23, six index bits, a UART behind a bus with its own addresses.
@@ -287,14 +293,8 @@ fn boards_without_h_are_told_plainly() {
     }));
     assert_eq!(found.harts.len(), 2);
     let lacks = found.lacks();
-    assert_eq!(
-        lacks,
-        [
-            Lack::Imsic(found.interrupts.clone()),
-            Lack::HypervisorExtension
-        ]
-    );
-    let text = lacks[1].to_string();
+    assert_eq!(lacks, [Lack::HypervisorExtension]);
+    let text = lacks[0].to_string();
     assert_eq!(
         text,
         "no hart's ISA string names the hypervisor extension (H): VMs cannot run on this board"
@@ -321,7 +321,7 @@ fn sockets_are_groups_of_an_imsic() {
     let places: Vec<(u64, u64)> = board
         .harts
         .iter()
-        .filter_map(|hart| board.imsic.file(hart))
+        .filter_map(|hart| board.controller.delivery(hart))
         .map(|place| (place.address, place.index))
         .collect();
     assert_eq!(

@@ -19,13 +19,14 @@ pub use error::ComputerError;
 pub use interface::{Attendance, Computer, Early, End, GRACE, POWER_OFF_KEYS, Piece, Setup};
 pub use process::Process;
 
+use crate::qemu::Variant;
 use std::sync::mpsc::Sender;
 
 /// Which computer.
 #[derive(Debug, Clone)]
 pub enum ComputerKind {
     /// QEMU's virt board, in a process of its own.
-    Qemu,
+    Qemu(Variant),
     /// The machine.
     Machine(Box<Chosen>),
 }
@@ -41,7 +42,7 @@ pub fn start(
     output: Sender<Piece>,
 ) -> Result<Box<dyn Computer>, ComputerError> {
     match kind {
-        ComputerKind::Qemu => emulator::start(setup, output),
+        ComputerKind::Qemu(variant) => emulator::start(setup, variant, output),
         ComputerKind::Machine(chosen) => {
             let (machine, users) = board::build(setup, chosen)?;
             simulator::start(machine, users, attendance, chosen.later_check(), output)

@@ -67,6 +67,29 @@ pub fn check() -> Result<(), QemuError> {
     Ok(())
 }
 
+/// Departures from the board that a system gets, in QEMU's own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// Further options of `-machine`, such as `aia=none`. A later one counts.
+    pub machine: Option<String>,
+    /// Further options of `-cpu`, such as `sstc=off`.
+    pub cpu: Option<String>,
+}
+
+impl Variant {
+    /// Adds the options to QEMU's arguments, as [`arguments`] makes them.
+    pub fn add_to(&self, arguments: &mut [OsString]) {
+        for (option, further) in [("-machine", &self.machine), ("-cpu", &self.cpu)] {
+            let place = arguments.iter().position(|argument| argument == option);
+            let value = place.and_then(|place| arguments.get_mut(place + 1));
+            if let (Some(value), Some(further)) = (value, further) {
+                value.push(",");
+                value.push(further);
+            }
+        }
+    }
+}
+
 /// Files that QEMU boots.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
@@ -233,6 +256,26 @@ pub fn user_network(host: &HostNetwork) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variant_follows_the_usual_board() {
+        let mut arguments = board(7, 2, Bytes(1 << 30));
+        let variant = Variant {
+            machine: Some(String::from("aia=none")),
+            cpu: Some(String::from("sstc=off,zawrs=off")),
+        };
+        variant.add_to(&mut arguments);
+        let text = arguments.join(" ".as_ref());
+        let text = text.to_str().unwrap();
+        assert!(
+            text.starts_with("-machine virt,aia=aplic-imsic,aia-guests=7,aia=none -cpu rv64,"),
+            "{text}"
+        );
+        assert!(text.contains(",v=on,sstc=off,zawrs=off -smp 2 "), "{text}");
+        let mut plain = board(7, 2, Bytes(1 << 30));
+        Variant::default().add_to(&mut plain);
+        assert_eq!(plain, board(7, 2, Bytes(1 << 30)));
+    }
 
     #[test]
     fn host_network_is_qemus_with_ports() {

@@ -263,13 +263,19 @@ fn harts(board: &Board, frames: &mut Frames, vms: usize) -> Result<Vec<Hart>, As
         let Some(id) = HartId::new(index as u16) else {
             break;
         };
-        let Some(file) = board.imsic.file(hart) else {
+        let Some(delivery) = board.controller.delivery(hart) else {
             continue;
         };
         let stack = frames
             .give(FrameOwner::Hypervisor, STACK_BYTES, STACK_BYTES)
             .ok_or(AssembleError::Stacks)?;
-        harts.push(Hart::new(id, hart, file, stack.region().end().raw(), vms));
+        harts.push(Hart::new(
+            id,
+            hart,
+            delivery,
+            stack.region().end().raw(),
+            vms,
+        ));
     }
     Ok(harts)
 }

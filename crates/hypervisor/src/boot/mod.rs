@@ -20,6 +20,7 @@ use crate::boot::roll_call::{Missing, WithoutH};
 use crate::console;
 use crate::hart;
 use crate::hart::capabilities::{self, Capabilities, Capability};
+use crate::hart::common;
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, fence, interrupt_file, world};
@@ -70,15 +71,16 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     if let Some(uart) = &survey.uart {
         console::use_uart(uart);
     }
-    // The board's offers are read from this hart's registers.
-    if let Some(missing) = capabilities::missing() {
-        fail(format_args!("hart {hart_id} has no {missing}"));
-    }
     let board = match Board::new(survey, location) {
         Ok(board) => handover::complete(board),
         Err(lacks) => fail_for(&lacks),
     };
     let (board, missing) = with_responding_harts(board, hart_id);
+    choose_extensions(&board);
+    // The board's offers are read from this hart's registers.
+    if let Some(missing) = capabilities::missing() {
+        fail(format_args!("hart {hart_id} has no {missing}"));
+    }
     let system = match assemble::system(board, started) {
         Ok(system) => system,
         Err(error) => match error {
@@ -101,6 +103,23 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     lifecycle::start_automatic(system);
     heap::seal();
     run::run(system, own)
+}
+
+/// Chooses the extensions that all harts use: what the board has, and this hart was found to have.
+fn choose_extensions(board: &Board) {
+    let files = board.controller.imsic().is_some();
+    let timer = board.all_have(isa::SSTC) && capabilities::has_supervisor_timer();
+    common::choose(files, timer);
+    if !files {
+        console::emergency_line(format_args!(
+            "no IMSIC: guests have a PLIC, and their interrupts are delivered by the hypervisor"
+        ));
+    }
+    if !timer {
+        console::emergency_line(format_args!(
+            "no Sstc: the firmware sets the harts' timers, and guests set theirs by SBI"
+        ));
+    }
 }
 
 /// The tree that the firmware passed.
@@ -222,17 +241,23 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
         csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
         // If the bit stays 0, guests are not notified by an interrupt (AIA, "Virtual interrupts for VS level").
-        csr::write::<{ number::HVIEN }>(csr::NOTIFICATION);
-        csr::write::<{ number::HVICTL }>(0);
+        if common::has_interrupt_files() {
+            csr::write::<{ number::HVIEN }>(csr::NOTIFICATION);
+            csr::write::<{ number::HVICTL }>(0);
+        }
         if hart.has(Capability::StateEnable) {
             csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
         }
         csr::write::<{ number::VSATP }>(0);
-        csr::write::<{ number::STIMECMP }>(u64::MAX);
-        csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
+        let kicks = match common::has_interrupt_files() {
+            true => 0,
+            false => interrupt::SSI,
+        };
+        csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI | kicks);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
     }
     hart.find_environment();
+    hart.poll_schedule.set_timer(u64::MAX);
     hart_counters::close();
     let offer = Offer::find(&mut HartRegister);
     if let Err(error) = offer.covers(system.guest_translation) {
@@ -247,11 +272,15 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     }
     fence::guest_physical_all();
     fence::guest_virtual_all();
-    interrupts::open_hart(
-        &InterruptPort::new(system, hart),
-        interrupt_file::guest_files(),
-    );
-    interrupt_file::open_own_file(harts::identity::DEVICE + system.board.aplic.sources);
+    if common::has_interrupt_files() {
+        interrupts::open_hart(
+            &InterruptPort::new(system, hart),
+            interrupt_file::guest_files(),
+        );
+        let sources = system.board.controller.sources();
+        interrupt_file::open_own_file(harts::identity::DEVICE + sources);
+    }
+    system.controller.open(hart.delivery);
 }
 
 /// Prints why nothing can go on, and powers the board off.

@@ -66,7 +66,7 @@ pub fn interrupt_file(offset: u64) -> (usize, u64) {
 mod tests {
     use super::*;
 
-    const APLIC: Owner = Owner::Trapped(DeviceNumber::APLIC);
+    const APLIC: Owner = Owner::Trapped(DeviceNumber::CONTROLLER);
 
     fn address(raw: u64) -> GuestPhysical {
         GuestPhysical::new(raw)

@@ -1,4 +1,4 @@
-//! Interrupt sources: numbers, modes, destinations, and the effects of a guest's APLIC.
+//! Interrupt sources: numbers, modes, destinations, and the effects of a guest's interrupt controller.
 
 use riscv::aplic::{SOURCECFG_D, SOURCECFG_SM, source_mode};
 
@@ -117,11 +117,20 @@ pub enum Effect {
     ClearPending(SourceNumber),
     /// Send this message to a vCPU's interrupt file.
     Message(Destination),
+    /// Set the level of a vCPU's external interrupt.
+    External {
+        /// The vCPU; it exists.
+        hart: HartIndex,
+        /// The new level.
+        high: bool,
+    },
+    /// Complete the physical source at the board, which has sent it to the hypervisor and waits.
+    Complete(SourceNumber),
 }
 
-/// Sources of the board's APLIC, as far as a guest's registers show them.
+/// Sources of the board's interrupt controller, as far as a guest's registers show them.
 pub trait Sources {
-    /// Returns true if the source is pending at the board's APLIC.
+    /// Returns true if the source is pending at the board's controller.
     fn pending(&self, source: SourceNumber) -> bool;
     /// Returns true if the source's wire, as its mode sees it, is high (`in_clrip`).
     fn rectified_input(&self, source: SourceNumber) -> bool;

@@ -1,13 +1,17 @@
 //! Devices of guests and of the board.
 
 pub mod aplic;
+pub mod board_controller;
 pub mod bus;
 pub mod clock;
+pub mod controller;
 pub mod interrupt_affinity;
 pub mod irq;
+pub mod plic;
 #[cfg(test)]
 pub mod testing;
 pub mod trapped;
 pub mod trapped_devices;
 pub mod uart;
 pub mod virtio;
+pub mod wired;

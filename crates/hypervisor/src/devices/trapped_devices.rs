@@ -1,11 +1,11 @@
-//! Trapped devices of one VM, and its APLIC, to which their interrupt lines lead.
+//! Trapped devices of one VM, and its interrupt controller, to which their interrupt lines lead.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use abi::monitor::ExitCause;
 
-use crate::devices::aplic::Aplic;
+use crate::devices::controller::Controller;
 use crate::devices::irq::SourceNumber;
 use crate::devices::trapped::{Access, DeviceContext, TrappedDevice, WouldBlock};
 use crate::memory::address::HostRegion;
@@ -15,8 +15,8 @@ use crate::memory::address::HostRegion;
 pub struct DeviceNumber(usize);
 
 impl DeviceNumber {
-    /// The VM's APLIC, which every VM has.
-    pub const APLIC: Self = Self(0);
+    /// The VM's interrupt controller, which every VM has.
+    pub const CONTROLLER: Self = Self(0);
 
     /// The device with this index.
     #[must_use]
@@ -31,13 +31,13 @@ impl DeviceNumber {
     }
 }
 
-/// A device whose interrupt is a virtual source of the APLIC.
+/// A device whose interrupt is a virtual source of the VM's interrupt controller.
 #[derive(Debug)]
 struct Wired {
     source: SourceNumber,
     /// Exit cause under which accesses to the device are counted.
     cause: ExitCause,
-    /// Level of the interrupt line that the APLIC was shown last.
+    /// Level of the interrupt line that the controller was shown last.
     shown: bool,
     device: Box<dyn TrappedDevice>,
 }
@@ -45,22 +45,22 @@ struct Wired {
 /// The trapped devices of one VM.
 #[derive(Debug)]
 pub struct TrappedDevices {
-    aplic: Aplic,
+    controller: Controller,
     /// Device `n` is at `n - 1`.
     wired: Vec<Wired>,
 }
 
 impl TrappedDevices {
-    /// The APLIC alone.
+    /// The interrupt controller alone.
     #[must_use]
-    pub const fn new(aplic: Aplic) -> Self {
+    pub const fn new(controller: Controller) -> Self {
         Self {
-            aplic,
+            controller,
             wired: Vec::new(),
         }
     }
 
-    /// Number of devices, the APLIC among them.
+    /// Number of devices, the interrupt controller among them.
     #[must_use]
     pub fn count(&self) -> usize {
         self.wired.len() + 1
@@ -68,7 +68,7 @@ impl TrappedDevices {
 
     /// Adds a device whose interrupt line leads to `source`, which no other device has.
     pub fn add(&mut self, source: SourceNumber, device: Box<dyn TrappedDevice>) -> DeviceNumber {
-        self.aplic.add_virtual(source);
+        self.controller.add_virtual(source);
         let cause = device.cause();
         self.wired.push(Wired {
             source,
@@ -88,7 +88,7 @@ impl TrappedDevices {
         context: &dyn DeviceContext,
     ) -> (ExitCause, u64) {
         let Some(index) = number.0.checked_sub(1) else {
-            return (self.aplic.cause(), self.aplic.load(access, context));
+            return (ExitCause::MmioAplic, self.controller.load(access, context));
         };
         let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, 0);
@@ -108,8 +108,8 @@ impl TrappedDevices {
         context: &dyn DeviceContext,
     ) -> (ExitCause, Result<(), WouldBlock>) {
         let Some(index) = number.0.checked_sub(1) else {
-            let taken = self.aplic.store(access, value, context);
-            return (self.aplic.cause(), taken);
+            self.controller.store(access, value, context);
+            return (ExitCause::MmioAplic, Ok(()));
         };
         let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, Ok(()));
@@ -143,9 +143,7 @@ impl TrappedDevices {
 
     /// Recovers missed edges of the board's devices that are the VM's.
     pub fn recover_missed_edges(&mut self, context: &dyn DeviceContext) {
-        let sources = context.sources();
-        self.aplic
-            .recover_missed_edges(sources, &mut |effect| context.apply(effect));
+        self.controller.recover_missed_edges(context);
     }
 
     /// Polls a device at the time that it has set.
@@ -163,7 +161,12 @@ impl TrappedDevices {
         for wired in &mut self.wired {
             wired.device.reset(context);
         }
-        TrappedDevice::reset(&mut self.aplic, context);
+        self.controller.reset(context);
+    }
+
+    /// Raises a source of the board that the guest has, and that the hypervisor has claimed.
+    pub fn raise(&mut self, source: SourceNumber, context: &dyn DeviceContext) {
+        self.controller.raise(source, context);
     }
 
     /// Visits all of the guest's memory that operations in flight may still access.
@@ -187,15 +190,14 @@ impl TrappedDevices {
         all
     }
 
-    /// Passes the level of a device's interrupt line to the APLIC, if it has changed.
+    /// Passes the level of a device's interrupt line to the controller, if it has changed.
     #[inline]
     fn settle(&mut self, index: usize, context: &dyn DeviceContext) {
         if let Some(wired) = self.wired.get_mut(index) {
             let high = wired.device.irq_level();
             if high != wired.shown {
                 wired.shown = high;
-                self.aplic
-                    .set_input(wired.source, high, &mut |effect| context.apply(effect));
+                self.controller.set_input(wired.source, high, context);
             }
         }
     }
@@ -209,6 +211,7 @@ mod tests {
     use riscv::aplic::register::{DOMAINCFG, GENMSI, SETIENUM};
 
     use super::*;
+    use crate::devices::aplic::Aplic;
     use crate::devices::irq::{Effect, Sources};
     use crate::devices::uart::line::SerialPort;
     use crate::hart::decode::Width;
@@ -268,7 +271,7 @@ mod tests {
     }
 
     fn trapped() -> (TrappedDevices, DeviceNumber, World) {
-        let mut trapped = TrappedDevices::new(Aplic::new(32, 2));
+        let mut trapped = TrappedDevices::new(Controller::Aplic(Aplic::new(32, 2)));
         let uart = trapped.add(SourceNumber(SOURCE), Box::new(SerialPort::default()));
         (trapped, uart, World::default())
     }
@@ -291,7 +294,7 @@ mod tests {
             (SETIENUM, SOURCE.into()),
         ] {
             let at = access(offset, Width::Word);
-            let (cause, taken) = trapped.store(DeviceNumber::APLIC, at, value, world);
+            let (cause, taken) = trapped.store(DeviceNumber::CONTROLLER, at, value, world);
             assert_eq!((cause, taken), (ExitCause::MmioAplic, Ok(())));
         }
         // IER: received data.
@@ -335,13 +338,16 @@ mod tests {
     fn the_aplic_answers_words_alone() {
         let (mut trapped, _, world) = trapped();
         let word = access(DOMAINCFG, Width::Word);
-        let before = trapped.load(DeviceNumber::APLIC, word, &world).1;
+        let before = trapped.load(DeviceNumber::CONTROLLER, word, &world).1;
         for width in [Width::Byte, Width::Half, Width::Double] {
             let at = access(DOMAINCFG, width);
-            assert_eq!(trapped.load(DeviceNumber::APLIC, at, &world).1, 0);
-            let _ = trapped.store(DeviceNumber::APLIC, at, 1 << 8, &world);
+            assert_eq!(trapped.load(DeviceNumber::CONTROLLER, at, &world).1, 0);
+            let _ = trapped.store(DeviceNumber::CONTROLLER, at, 1 << 8, &world);
         }
-        assert_eq!(trapped.load(DeviceNumber::APLIC, word, &world).1, before);
+        assert_eq!(
+            trapped.load(DeviceNumber::CONTROLLER, word, &world).1,
+            before
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! device tree, and then tried. A trial runs where the trap vector survives an exception, so that a device tree that
 //! promises too much costs a feature and nothing else.
 
-use super::isa;
+use super::{common, isa};
 
 /// Optional feature of a hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,16 +134,22 @@ pub fn works(capability: Capability) -> bool {
 /// Name of the first required feature that the calling hart lacks.
 #[must_use]
 pub fn missing() -> Option<&'static str> {
-    let wanted = [
-        ("the hypervisor extension (H)", isa::trial::hypervisor()),
-        (
-            "the Advanced Interrupt Architecture (Ssaia)",
-            isa::trial::interrupt_file(),
-        ),
-        ("timers for supervisors (Sstc)", isa::trial::timer()),
-    ];
-    let missing = wanted.into_iter().find(|(_, outcome)| outcome.is_none());
-    missing.map(|(name, _)| name)
+    if isa::trial::hypervisor().is_none() {
+        return Some("the hypervisor extension (H)");
+    }
+    if common::has_interrupt_files() && isa::trial::interrupt_file().is_none() {
+        return Some("the Advanced Interrupt Architecture (Ssaia)");
+    }
+    if common::has_supervisor_timer() && !has_supervisor_timer() {
+        return Some("timers for supervisors (Sstc)");
+    }
+    None
+}
+
+/// Tries the timer of the supervisor level (Sstc) on the calling hart.
+#[must_use]
+pub fn has_supervisor_timer() -> bool {
+    isa::trial::timer().is_some()
 }
 
 /// Entropy of the hart's own source, 16 bits at a time, until `bytes` is full. Returns false if the source did not give it in

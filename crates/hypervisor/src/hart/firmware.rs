@@ -3,7 +3,8 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use riscv::sbi::{
-    BASE, DBCN, HSM, PMU, SRST, base, debug_console, hart_state, performance, reset as system_reset,
+    BASE, DBCN, HSM, IPI, PMU, SEND_IPI, SET_TIMER, SRST, TIME, base, debug_console, hart_state,
+    performance, reset as system_reset,
 };
 
 use super::isa;
@@ -83,6 +84,16 @@ pub fn reset(kind: Reset) -> ! {
     loop {
         super::wait_for_interrupt();
     }
+}
+
+/// Sets the timer of the calling hart, and clears its timer interrupt until then (SBI, "Timer Extension"). For harts without Sstc.
+pub fn set_timer(at: u64) {
+    let _ = call(TIME, SET_TIMER, [at, 0, 0, 0, 0]);
+}
+
+/// Makes the software interrupt of the hart `hart_id` pending (SBI, "IPI Extension"). For harts without interrupt files.
+pub fn send_ipi(hart_id: u64) {
+    let _ = call(IPI, SEND_IPI, [1, hart_id, 0, 0, 0]);
 }
 
 /// Writes one byte to the firmware's debug console; used where no UART of the board is known.

@@ -8,6 +8,7 @@
 mod isa;
 
 pub mod capabilities;
+pub mod common;
 pub mod context;
 pub mod counters;
 pub mod csr;

@@ -44,6 +44,8 @@ pub struct Interrupts {
     pub(super) life: ResetEpoch,
     /// Set if the board's APLIC may have sent to the present file.
     pub(super) fed_by_sources: bool,
+    /// Level of the wire of the vCPU's PLIC, on boards without interrupt files.
+    pub(super) wire: bool,
 }
 
 impl Interrupts {
@@ -71,11 +73,17 @@ impl Interrupts {
         }
     }
 
-    /// Returns true if an interrupt in memory is pending, enabled and above the threshold.
+    /// Sets the level of the wire of the vCPU's PLIC.
+    pub fn set_wire(&mut self, high: bool) {
+        self.wire = high;
+    }
+
+    /// Returns true if the wire is high, or an interrupt in memory is pending, enabled and above the threshold.
     #[must_use]
     #[inline]
     pub fn memory_file_asserts(&self) -> bool {
-        self.backing == Backing::Memory && InterruptFile::restore(self.state).interrupt()
+        self.backing == Backing::Memory
+            && (self.wire || InterruptFile::restore(self.state).interrupt())
     }
 
     /// Passes the file to `access`, if it is in memory.

@@ -6,9 +6,10 @@ use abi::monitor::ExitCause;
 
 use crate::hart::counters::hart_counters;
 use crate::hart::csr::{self, number};
-use crate::hart::{self, interrupt_file};
+use crate::hart::{self, common, interrupt_file};
 use crate::interrupts;
 use crate::operator;
+use crate::run::guest_timer;
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sharing;
@@ -42,6 +43,14 @@ pub fn handle_host_interrupts(system: &Hypervisor, hart: &Hart) -> HandledInterr
         cause = ExitCause::GuestExternal;
         devices_alone = false;
     }
+    if pending & csr::interrupt::SSI != 0 && !common::has_interrupt_files() {
+        // The interrupt is cleared first, so that a kick that comes now interrupts again.
+        // SAFETY: SSIP of sip is a bit that software clears.
+        unsafe { csr::clear::<{ number::SIP }>(csr::interrupt::SSI) };
+        handle_message(system, hart, identity::KICK);
+        cause = ExitCause::HostIpi;
+        devices_alone = false;
+    }
     if pending & csr::interrupt::SEI != 0 {
         let handled = handle_messages(system, hart);
         cause = handled.cause;
@@ -66,8 +75,9 @@ const DEVICES: u64 = csr::interrupt::SEI | csr::interrupt::STI;
 /// Handles the hart's timer. Returns true if only polls of devices were due.
 #[inline(never)]
 fn handle_timer(system: &Hypervisor, hart: &Hart) -> bool {
-    let served = sharing::serve_due(system, hart, hart::time());
-    if served && csr::read::<{ number::STIMECMP }>() > hart::time() {
+    let mut served = sharing::serve_due(system, hart, hart::time());
+    served |= !common::has_supervisor_timer() && guest_timer::expire(hart, hart::time());
+    if served && hart.poll_schedule.next() > hart::time() {
         return true;
     }
     wake_expired(system, hart);
@@ -82,7 +92,7 @@ fn handle_messages(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
         devices_alone: true,
     };
     for _ in 0..CLAIMS {
-        let Some(identity) = interrupt_file::claim() else {
+        let Some(identity) = claim(system, hart) else {
             break;
         };
         if sharing::serve(system, identity.wrapping_sub(identity::DEVICE)) {
@@ -95,6 +105,21 @@ fn handle_messages(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
         }
     }
     handled
+}
+
+/// Claims the most urgent external interrupt of this hart. Returns its identity.
+#[inline]
+fn claim(system: &Hypervisor, hart: &Hart) -> Option<u32> {
+    match system.controller.wires() {
+        None => interrupt_file::claim(),
+        Some(wires) => {
+            let source = wires.claim(hart.delivery)?;
+            Some(match system.is_uart(source) {
+                true => identity::UART,
+                false => identity::DEVICE + source,
+            })
+        }
+    }
 }
 
 /// Handles the guest files that interrupt this hart. Rare work stays out of line, so that a device's interrupt finds
@@ -123,7 +148,7 @@ fn handle_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<Exi
             Some(ExitCause::HostExternal)
         }
         _ => {
-            interrupt_port::deliver_source(system, identity.wrapping_sub(identity::DEVICE));
+            sources::deliver(system, identity.wrapping_sub(identity::DEVICE));
             Some(ExitCause::HostExternal)
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod begin;
 pub mod exits;
+pub mod guest_timer;
 pub mod host_interrupts;
 pub mod in_place;
 pub mod loading;

@@ -128,7 +128,6 @@ pub fn wait_idle(system: &Hypervisor, hart: &Hart) -> bool {
         return false;
     }
     hart.is_idle.store(true, Ordering::Relaxed);
-    let deadline = csr::read::<{ number::STIMECMP }>();
     let interval = u64::from((system.board.timebase_hertz / TESTS_A_SECOND).max(1));
     let mut before = false;
     let found = loop {
@@ -140,11 +139,7 @@ pub fn wait_idle(system: &Hypervisor, hart: &Hart) -> bool {
             break true;
         }
         before = pending;
-        // SAFETY: as in `poll_schedule::PollSchedule`; the deadline is put back before a pending interrupt is read.
-        unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
-        wait_for_interrupt();
-        // SAFETY: the same.
-        unsafe { csr::write::<{ number::STIMECMP }>(deadline) };
+        hart.poll_schedule.wait_until(hart::time() + interval);
     };
     hart.is_idle.store(false, Ordering::Relaxed);
     found

@@ -1,5 +1,6 @@
 //! Requests of others to a vCPU, carried out on its hart before it enters its guest, and the interrupts that are injected there.
 
+use crate::hart::common;
 use crate::hart::csr::{self, number};
 use crate::hart::fence;
 use crate::run::translations;
@@ -51,7 +52,9 @@ pub fn show_interrupts(vcpu: &Vcpu) {
         // supervisor top interrupt"); some implementations then show it whether or not it is pending.
         if vcpu.interrupts.lock().memory_file_asserts() {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(csr::EXTERNAL_WITH_PRIORITY_1);
+            if common::has_interrupt_files() {
+                csr::write::<{ number::HVICTL }>(csr::EXTERNAL_WITH_PRIORITY_1);
+            }
         } else {
             hide_memory_file();
         }
@@ -63,6 +66,8 @@ pub fn hide_memory_file() {
     // SAFETY: as in `show_interrupts`.
     unsafe {
         csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
-        csr::write::<{ number::HVICTL }>(0);
+        if common::has_interrupt_files() {
+            csr::write::<{ number::HVICTL }>(0);
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::vmid_table::VmidTable;
+use crate::run::guest_timer;
 use crate::run::registers;
 use crate::run::requests::{hide_memory_file, show_interrupts};
 use crate::run::shadow::{self, Arrival, OnHart};
@@ -64,6 +65,7 @@ pub fn load(
         hart.set_environment(state.features.environment());
         hart.set_last_loaded(vcpu.id);
     }
+    guest_timer::load(hart, vm, state);
     registers::load(hart, vcpu, state);
     state.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
@@ -88,6 +90,7 @@ pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuSta
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     translations::leave(hart, state);
     state.supervisor.save();
+    guest_timer::unload(hart, state);
     if state.shadow.is_some() {
         shadow::leave();
     }

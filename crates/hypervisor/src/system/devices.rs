@@ -5,7 +5,7 @@ use core::cell::Cell;
 use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::irq::{Destination, Effect, SourceNumber, SourceSetting, Sources};
+use crate::devices::irq::{Destination, Effect, HartIndex, SourceNumber, SourceSetting, Sources};
 use crate::devices::trapped::{DeviceContext, VirtioContext, WouldBlock};
 use crate::devices::virtio::backend::disk::{Disk, DiskNumber};
 use crate::devices::virtio::client::{Client, Clients};
@@ -22,6 +22,7 @@ use crate::system::harts;
 use crate::system::interrupt_port::{self, source_target};
 use crate::system::slots::{self, TheBoard};
 use crate::vm::Vm;
+use crate::vm::vcpu::request;
 
 /// Context of the devices of a VM.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl DeviceContext for VmContext<'_> {
     }
 
     fn sources(&self) -> &dyn Sources {
-        &self.system.aplic
+        &self.system.controller
     }
 
     fn virtio(&self) -> Option<&dyn VirtioContext> {
@@ -79,8 +80,10 @@ impl DeviceContext for VmContext<'_> {
         match effect {
             Effect::Message(destination) => send(system, vm, destination),
             Effect::Set(route) => reroute(system, vm, route),
-            Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
-            Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
+            Effect::SetPending(source) => system.controller.set_pending(source.0, true),
+            Effect::ClearPending(source) => system.controller.set_pending(source.0, false),
+            Effect::External { hart, high } => set_wire(system, vm, hart, high),
+            Effect::Complete(source) => system.controller.complete(source.0),
         }
     }
 }
@@ -103,7 +106,7 @@ impl VirtioContext for VmContext<'_> {
     }
 
     fn resample(&self, source: SourceNumber) {
-        self.system.aplic.resample(source.0);
+        self.system.controller.resample(source.0);
     }
 
     fn time(&self) -> u64 {
@@ -125,7 +128,7 @@ impl VirtioContext for VmContext<'_> {
 
     fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board)) {
         if let Some(disk) = self.system.disks.get(disk.0) {
-            act(&mut disk.lock(), &TheBoard(Some(&self.system.aplic)));
+            act(&mut disk.lock(), &TheBoard(Some(&self.system.controller)));
         }
     }
 
@@ -183,6 +186,22 @@ fn send(system: &Hypervisor, vm: &Vm, destination: Destination) {
     }
 }
 
+/// Sets the level of a vCPU's external interrupt, which its PLIC drives.
+#[inline(never)]
+fn set_wire(system: &Hypervisor, vm: &Vm, hart: HartIndex, high: bool) {
+    let Some(vcpu) = system.vcpus_of(vm.id).get(hart.0 as usize) else {
+        return;
+    };
+    vcpu.interrupts.lock().set_wire(high);
+    if high {
+        harts::current().accounts.of(vm.id).count_injected();
+        interrupt_port::notify(system, vcpu);
+    } else {
+        // A vCPU that still sees the interrupt claims nothing.
+        let _ = vcpu.post_request(request::INTERRUPT);
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
@@ -201,7 +220,7 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
     match target {
         None => {
             system.receivers.set(source, None);
-            system.aplic.silence(source, route.mode);
+            system.controller.silence(source, route.mode);
         }
         Some((vcpu, to)) => {
             system.receivers.set(source, Some(vcpu.id.index()));
@@ -212,7 +231,7 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
             };
             interrupts.add_route(route_here);
             let target = source_target(system, route_here, vcpu, interrupts.backing());
-            system.aplic.enable(source, route.mode, target);
+            system.controller.enable(source, route.mode, target);
         }
     }
 }

@@ -10,7 +10,9 @@ use spinwait::PollTimer;
 use crate::hart::{
     self,
     capabilities::{Capabilities, Capability},
+    common,
     csr::{self, number},
+    firmware,
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
@@ -19,7 +21,7 @@ use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::lazy_registers::{IllegalInstructions, RegisterSet};
 use crate::vm::switch_cost::SwitchCost;
-use board::{Board, BoardHart, FilePlace, isa};
+use board::{Board, BoardHart, Delivery, isa};
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -45,8 +47,8 @@ pub struct Hart {
     pub stack_top: u64,
     pub index: HartId,
     pub board: BoardHart,
-    /// The hart's own interrupt file.
-    pub file: FilePlace,
+    /// Place at which the hart receives the board's interrupts.
+    pub delivery: Delivery,
     pub files: HartFiles,
     pub accounts: Accounts,
     /// VM and generation of the translations that are used here now.
@@ -148,7 +150,7 @@ impl Hart {
     pub fn new(
         index: HartId,
         description: &BoardHart,
-        file: FilePlace,
+        delivery: Delivery,
         stack_top: u64,
         vms: usize,
     ) -> Self {
@@ -156,7 +158,7 @@ impl Hart {
             stack_top,
             index,
             board: description.clone(),
-            file,
+            delivery,
             files: HartFiles::default(),
             accounts: Accounts::new(vms),
             running: Running::default(),
@@ -194,7 +196,10 @@ impl Hart {
             unsafe { csr::write::<{ number::HENVCFG }>(value) };
             csr::read::<{ number::HENVCFG }>()
         };
-        let wanted = isa::environment_wanted(self.board.extensions.names());
+        let names = self.board.extensions.names();
+        // A guest must not set a timer that is not saved with its vCPU.
+        let names = names.filter(|name| common::has_supervisor_timer() || *name != isa::SSTC);
+        let wanted = isa::environment_wanted(names);
         // The last of the two is what stays.
         let masks_16 = wanted & PMM != 0 && keeps(wanted | PMM) & PMM == PMM;
         let kept = keeps(wanted);
@@ -279,12 +284,18 @@ impl Hart {
     /// the memory regions of multiple interrupt files").
     #[must_use]
     pub fn guest_file_page(&self, file: GuestFile) -> u64 {
-        self.file.address + (u64::from(file.number()) << PAGE_SHIFT)
+        self.delivery.address + (u64::from(file.number()) << PAGE_SHIFT)
     }
 
     /// Interrupts the hart: it leaves its guest, or wakes from idling.
     pub fn kick(&self) {
-        send_message(self.file.address, identity::KICK);
+        if common::has_interrupt_files() {
+            send_message(self.delivery.address, identity::KICK);
+        } else {
+            // Stores to memory that the receiver will read come before the interrupt.
+            hart::memory_before_devices();
+            firmware::send_ipi(self.board.id);
+        }
     }
 
     /// Makes the hart ask the scheduler: by a word if the hart polls, otherwise by an interrupt.

@@ -82,7 +82,8 @@ impl Port for InterruptPort<'_> {
     }
 
     fn last_identity(&self) -> u32 {
-        self.system.board.imsic.identities
+        let imsic = self.system.board.controller.imsic();
+        imsic.map_or(0, |imsic| imsic.identities)
     }
 
     #[inline]
@@ -119,12 +120,12 @@ impl Port for InterruptPort<'_> {
     fn send_source(&self, route: Route, vcpu: VcpuNumber, to: Backing) {
         let vcpu = self.system.vcpu(vcpu);
         let target = source_target(self.system, route, vcpu, to);
-        self.system.aplic.send_to(route.source, target);
+        self.system.controller.send_to(route.source, target);
     }
 
     fn silence_source(&self, route: Route) {
         self.system
-            .aplic
+            .controller
             .silence(route.source, SourceMode::Inactive);
     }
 
@@ -175,8 +176,8 @@ impl Port for InterruptPort<'_> {
     }
 
     fn synchronise(&self) -> bool {
-        let target = Target::hypervisor(self.hart.file.index, identity::SYNCHRONISED);
-        self.system.aplic.send_message(target)
+        let target = Target::hypervisor(self.hart.delivery.index, identity::SYNCHRONISED);
+        self.system.controller.send_message(target)
     }
 
     fn note_left(&self, vcpu: VcpuNumber, hart: HartId) {
@@ -200,7 +201,7 @@ impl Port for InterruptPort<'_> {
 /// Target of the board's APLIC for `route`.
 #[must_use]
 pub fn source_target(system: &Hypervisor, route: Route, vcpu: &Vcpu, to: Backing) -> Target {
-    let index = |hart: HartId| system.hart(hart).file.index;
+    let index = |hart: HartId| system.hart(hart).delivery.index;
     match to {
         Backing::File { hart, file } => {
             Target::guest(index(hart), file.number(), route.identity.number())

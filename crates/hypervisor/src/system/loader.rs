@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use abi::system::VmTranslation;
 
 use crate::hart::capabilities::Capability;
+use crate::hart::common;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::fence;
 use crate::interrupts;
@@ -32,6 +33,8 @@ use board::{BoardDevice, isa};
 const PIECE: u64 = 32 << 10;
 /// Size of a piece where CBO.ZERO takes a whole block at a time.
 const PIECE_OF_BLOCKS: u64 = 256 << 10;
+/// Registers of the interrupt files.
+const SSAIA: &str = "ssaia";
 
 fn piece_of(source: Source) -> u64 {
     let by_blocks = source == Source::Zeros && harts::current().has(Capability::ZeroBlocks);
@@ -191,6 +194,7 @@ fn tree(
     let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
     let names = names.filter(|name| !vm.settings.hidden.contains(name));
     let names = names.filter(|name| vm.settings.vectors.is_some() || !isa::needs_vectors(name));
+    let names = names.filter(|name| common::has_interrupt_files() || *name != SSAIA);
     let names = names.filter(|name| *name != isa::COUNTERS || system.counters.counters() != 0);
     let offer = features::offer(system, vm);
     let mut extensions = isa::offered(names, offer.environment);
@@ -231,7 +235,8 @@ fn tree(
         initrd,
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
-        aplic_sources: system.board.aplic.sources,
+        has_files: common::has_interrupt_files(),
+        sources: system.board.controller.sources(),
         clock: hardware::has_clock(&vm.settings.bus),
         // The seed itself is written when the guest is started.
         rng_seed: has_seed.then_some(&[0; seed::LENGTH]),

@@ -33,7 +33,7 @@ use scheduler::groups::Access;
 use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
-use crate::devices::aplic::board::AplicDriver;
+use crate::devices::board_controller::BoardController;
 use crate::devices::interrupt_affinity::InterruptAffinity;
 use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::Disk;
@@ -82,7 +82,8 @@ pub struct Hypervisor {
     pub spaces: SpaceOffer,
     /// Host's memory, by owner.
     pub pages: Mutex<PagePool, { place::FRAMES }>,
-    pub aplic: AplicDriver,
+    /// The board's interrupt controller.
+    pub controller: BoardController,
     /// Harts that take interrupts of the board.
     pub interrupt_affinity: InterruptAffinity,
     /// Devices that the hypervisor serves, by their sources at the board's APLIC.
@@ -135,12 +136,12 @@ impl Hypervisor {
         started: u64,
     ) -> Self {
         let host_interrupts = AtomicBool::new(!scheduler.config().wait.tests());
-        let aplic = AplicDriver::new(&board.aplic);
+        let controller = BoardController::new(&board.controller);
         let online = harts.iter().map(|hart| hart.index).collect();
         let interrupt_affinity = InterruptAffinity::new(online, vms.len());
         let served = by_source(&vms, &disks, &switches);
         let shared = by_client(&vms);
-        let receivers = Receivers::new(board.aplic.sources);
+        let receivers = Receivers::new(board.controller.sources());
         let counters = hart_counters::Offer::find(
             harts
                 .iter()
@@ -153,7 +154,7 @@ impl Hypervisor {
             vms,
             vcpus,
             scheduler,
-            aplic,
+            controller,
             interrupt_affinity,
             served,
             receivers,
@@ -201,18 +202,27 @@ impl Hypervisor {
 
     /// Lets the board's UART interrupt again, if it still wants attention.
     pub fn resample_uart(&self) {
-        if let Some(source) = self.board.uart.as_ref().and_then(|uart| uart.source) {
-            self.aplic.resample(source);
+        if let Some(source) = self.uart_source() {
+            self.controller.resample(source);
+            self.controller.complete(source);
         }
+    }
+
+    /// Interrupt source of the board's UART.
+    fn uart_source(&self) -> Option<u32> {
+        self.board.uart.as_ref().and_then(|uart| uart.source)
+    }
+
+    /// Tests whether `source` is that of the board's UART.
+    #[must_use]
+    pub fn is_uart(&self, source: u32) -> bool {
+        self.uart_source() == Some(source)
     }
 
     /// Tests whether the console's input has to be polled for want of an interrupt.
     #[must_use]
     pub fn console_is_polled(&self) -> bool {
-        self.board
-            .uart
-            .as_ref()
-            .is_none_or(|uart| uart.source.is_none())
+        self.uart_source().is_none()
     }
 
     /// Method of dropping a vCPU's cached translations.

@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::queue::polling::PATIENCE;
 use crate::hart::csr::{self, number};
+use crate::hart::{self, common, firmware};
 
 /// Number of sources that have a bit: those below this one.
 const SOURCES: u32 = u64::BITS;
@@ -31,6 +32,10 @@ pub struct PollSchedule {
     devices: AtomicU64,
     /// Earliest of the hart's other deadlines.
     others: AtomicU64,
+    /// Deadline of the guest that has the hart, on harts without Sstc.
+    guest: AtomicU64,
+    /// Time that the hart's timer is set to.
+    armed: AtomicU64,
     times: [AtomicU64; SOURCES as usize],
 }
 
@@ -40,6 +45,8 @@ impl Default for PollSchedule {
             at: AtomicU64::new(u64::MAX),
             devices: AtomicU64::new(0),
             others: AtomicU64::new(u64::MAX),
+            guest: AtomicU64::new(u64::MAX),
+            armed: AtomicU64::new(u64::MAX),
             times: [const { AtomicU64::new(u64::MAX) }; SOURCES as usize],
         }
     }
@@ -97,11 +104,70 @@ impl PollSchedule {
         times.min().unwrap_or(u64::MAX)
     }
 
+    /// Sets the hart's timer to the earliest time.
     #[inline]
-    fn arm(&self) {
-        let [at, others] = [&self.at, &self.others].map(|time| time.load(Ordering::Relaxed));
-        // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `handle_host_interrupts` handles it.
-        unsafe { csr::write::<{ number::STIMECMP }>(at.min(others)) };
+    pub fn arm(&self) {
+        let [at, others, guest] =
+            [&self.at, &self.others, &self.guest].map(|time| time.load(Ordering::Relaxed));
+        self.set(at.min(others).min(guest));
+    }
+
+    /// Sets the hart's timer itself.
+    #[inline]
+    fn set(&self, at: u64) {
+        if common::has_supervisor_timer() {
+            // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `handle_host_interrupts` handles it.
+            unsafe { csr::write::<{ number::STIMECMP }>(at) };
+            return;
+        }
+        // A timer that has not expired need not be set to the same time again. One that has expired interrupts until it is set.
+        let before = self.armed.load(Ordering::Relaxed);
+        if at != before || before <= hart::time() {
+            self.armed.store(at, Ordering::Relaxed);
+            firmware::set_timer(at);
+        }
+    }
+
+    /// Time at which the hart's timer interrupts.
+    #[must_use]
+    #[inline]
+    pub fn next(&self) -> u64 {
+        match common::has_supervisor_timer() {
+            true => csr::read::<{ number::STIMECMP }>(),
+            false => self.armed.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Waits for an interrupt, at most until `at`; the hart's timer is set as before then.
+    pub fn wait_until(&self, at: u64) {
+        let before = self.next();
+        self.set(before.min(at));
+        hart::wait_for_interrupt();
+        self.set(before);
+    }
+
+    /// Keeps the deadline of the guest that has the hart. The caller sets the timer.
+    pub fn keep_guest(&self, at: u64) {
+        self.guest.store(at, Ordering::Relaxed);
+    }
+
+    /// Takes the deadline of the guest, which leaves the hart; the end of time if its interrupt was injected.
+    #[must_use]
+    pub fn take_guest(&self) -> u64 {
+        let at = self.guest.load(Ordering::Relaxed);
+        self.guest.store(u64::MAX, Ordering::Relaxed);
+        at
+    }
+
+    /// Ends the deadline of the guest if it has come, and sets the timer to the next time. Returns true then.
+    #[must_use]
+    pub fn expire_guest(&self, time: u64) -> bool {
+        let expired = self.guest.load(Ordering::Relaxed) <= time;
+        if expired {
+            self.guest.store(u64::MAX, Ordering::Relaxed);
+            self.arm();
+        }
+        expired
     }
 }
 

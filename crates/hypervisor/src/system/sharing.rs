@@ -13,6 +13,7 @@ use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::DiskNumber;
 use crate::devices::virtio::backend::switch::SwitchNumber;
 use crate::devices::virtio::client::Clients;
+use crate::devices::wired::WiredDriver;
 use crate::hart;
 use crate::system::Hypervisor;
 use crate::system::board_interrupts::ServedDevice;
@@ -34,9 +35,13 @@ pub fn serve(system: &Hypervisor, source: u32) -> bool {
         }
         Some(ServedDevice::Disk(disk)) => {
             let worker = serve_disk(system, disk);
+            system.controller.complete(source);
             send_to(system, source, worker);
         }
-        Some(ServedDevice::Uplink(switch)) => serve_uplink(system, switch),
+        Some(ServedDevice::Uplink(switch)) => {
+            serve_uplink(system, switch);
+            system.controller.complete(source);
+        }
         None => return false,
     }
     true
@@ -79,9 +84,9 @@ fn send_to(system: &Hypervisor, source: u32, worker: Worker) {
     if let Worker::On(hart) = worker
         && system.interrupt_affinity.is_shared(hart)
     {
-        let index = system.hart(hart).file.index;
+        let index = system.hart(hart).delivery.index;
         let target = Target::hypervisor(index, identity::DEVICE + source);
-        system.aplic.send_to(source, target);
+        system.controller.send_to(source, target);
     }
 }
 
@@ -99,7 +104,19 @@ fn serve_device(system: &Hypervisor, vm: &Vm, device: DeviceNumber) {
     vm.trapped_devices
         .lock()
         .poll_device(device, &VmContext::new(system, vm));
+    if let Some(wires) = system.controller.wires() {
+        complete_served(wires, vm);
+    }
     pages::end_if_pending(system, vm);
+}
+
+/// Completes the sources of the VM's devices that the hypervisor serves. One that still has work interrupts again.
+#[inline(never)]
+fn complete_served(wires: &WiredDriver, vm: &Vm) {
+    let devices = vm.settings.devices.iter();
+    for assigned in devices.filter(|assigned| assigned.is_mediated()) {
+        wires.complete(assigned.device.source);
+    }
 }
 
 /// Leaves the device of `vm` to the VM's own time, and charges the VM with what this takes. While it is marked, nothing more is done.
@@ -202,7 +219,7 @@ fn serve_disk(system: &Hypervisor, disk: DiskNumber) -> Worker {
         return Worker::NotAsked;
     };
     let began = Began::now();
-    let told = disk.lock().serve(&TheBoard(Some(&system.aplic)));
+    let told = disk.lock().serve(&TheBoard(Some(&system.controller)));
     tell_clients(system, told, began)
 }
 
@@ -210,7 +227,7 @@ fn serve_disk(system: &Hypervisor, disk: DiskNumber) -> Worker {
 fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
     if let Some(switch) = system.switches.get(switch.0) {
         let began = Began::now();
-        let told = switch.serve_uplink(&TheBoard(Some(&system.aplic)));
+        let told = switch.serve_uplink(&TheBoard(Some(&system.controller)));
         let _ = tell_clients(system, told, began);
     }
 }

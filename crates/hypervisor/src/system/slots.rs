@@ -3,7 +3,7 @@
 use riscv::virtio::feature;
 use riscv::virtio::mmio::register::{DEVICE_FEATURES, DEVICE_FEATURES_SELECT, DEVICE_ID, STATUS};
 
-use crate::devices::aplic::board::AplicDriver;
+use crate::devices::board_controller::BoardController;
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::driver::Board;
 use crate::hart::decode::Width;
@@ -66,9 +66,9 @@ fn store(device: BoardDevice, register: u64, value: u32) {
     store_register(at, Width::Word, value.into());
 }
 
-/// The board, for devices that the hypervisor drives itself; without an APLIC as long as none is set up.
+/// The board, for devices that the hypervisor drives itself; without an interrupt controller as long as none is set up.
 #[derive(Clone, Copy, Debug)]
-pub struct TheBoard<'a>(pub Option<&'a AplicDriver>);
+pub struct TheBoard<'a>(pub Option<&'a BoardController>);
 
 impl Board for TheBoard<'_> {
     fn load(&self, at: HostPhysical, width: Width) -> Option<u64> {
@@ -80,8 +80,8 @@ impl Board for TheBoard<'_> {
     }
 
     fn resample(&self, source: SourceNumber) {
-        if let Some(aplic) = self.0 {
-            aplic.resample(source.0);
+        if let Some(controller) = self.0 {
+            controller.resample(source.0);
         }
     }
 

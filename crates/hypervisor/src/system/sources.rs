@@ -1,12 +1,13 @@
 //! Assignment of the board's interrupts to harts, and recovery of missed ones.
 
 use crate::devices::aplic::board::Target;
+use crate::devices::irq::SourceNumber;
 use crate::interrupts;
 use crate::system::Hypervisor;
 use crate::system::board_interrupts::ServedDevice;
-use crate::system::devices;
+use crate::system::devices::{self, VmContext};
 use crate::system::harts::identity;
-use crate::system::interrupt_port::InterruptPort;
+use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sharing;
 
 /// Assigns the board's interrupts to harts by the VMs' present allocations.
@@ -19,7 +20,7 @@ pub fn reassign(system: &Hypervisor) {
             .interrupt_affinity
             .of_vm(vm.id)
             .map(|hart| system.hart(hart));
-        let index = hart.map_or(0, |hart| hart.file.index);
+        let index = hart.map_or(0, |hart| hart.delivery.index);
         for device in vm
             .settings
             .devices
@@ -28,27 +29,44 @@ pub fn reassign(system: &Hypervisor) {
         {
             let source = device.device.source;
             let target = Target::hypervisor(index, identity::DEVICE + source);
-            system.aplic.take(source, target);
+            system.controller.take(source, target);
         }
     }
     let hart = system
         .interrupt_affinity
         .of_board()
         .map(|hart| system.hart(hart));
-    let index = hart.map_or(0, |hart| hart.file.index);
+    let index = hart.map_or(0, |hart| hart.delivery.index);
     for (source, served) in (0..).zip(&system.served) {
         if let Some(ServedDevice::Disk(_) | ServedDevice::Uplink(_)) = served {
             let target = Target::hypervisor(index, identity::DEVICE + source);
-            system.aplic.take(source, target);
+            system.controller.take(source, target);
         }
     }
     if let Some(source) = system.board.uart.as_ref().and_then(|uart| uart.source) {
         let target = Target::hypervisor(index, identity::UART);
-        system.aplic.take(source, target);
+        system.controller.take(source, target);
     }
     for vcpu in &system.vcpus {
         interrupts::send_sources_again(&InterruptPort::current(system), vcpu.id);
     }
+}
+
+/// Delivers an interrupt of the board's `source` to the guest that has the device.
+pub fn deliver(system: &Hypervisor, source: u32) {
+    let Some(wires) = system.controller.wires() else {
+        return interrupt_port::deliver_source(system, source);
+    };
+    let place = system.receivers.of(source);
+    let Some(vcpu) = place.and_then(|place| system.vcpus.get(place)) else {
+        // Nobody would complete it.
+        return wires.silence(source);
+    };
+    let vm = system.vm(vcpu.vm);
+    let context = VmContext::new(system, vm);
+    vm.trapped_devices
+        .lock()
+        .raise(SourceNumber(source), &context);
 }
 
 /// Polls for device interrupts whose edge was missed. Called on timer interrupts that are taken anyway. Returns true if the time had come.

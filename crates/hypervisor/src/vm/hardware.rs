@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use crate::devices::aplic::Aplic;
 use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::devices::clock::Clock;
+use crate::devices::controller::Controller;
 use crate::devices::irq::SourceNumber;
+use crate::devices::plic::Plic;
 use crate::devices::trapped::TrappedDevice;
 use crate::devices::trapped_devices::{DeviceNumber, TrappedDevices};
 use crate::devices::uart::line::SerialPort;
@@ -16,8 +18,8 @@ use crate::devices::virtio::transport::{self, MmioTransport};
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
 use crate::vm::guest_tree::{
-    APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
-    UART_SOURCE,
+    APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, PLIC_BASE, UART_BASE,
+    UART_SIZE, UART_SOURCE, plic_size,
 };
 use board::BoardDevice;
 
@@ -44,7 +46,7 @@ pub struct EmulatedDevice {
     pub client: Client,
     /// Its registers, as the guest sees them.
     pub registers: GuestRegion,
-    /// Its source at the guest's APLIC.
+    /// Its source at the guest's interrupt controller.
     pub source: u32,
     /// Number among the VM's trapped devices.
     pub device: DeviceNumber,
@@ -76,7 +78,19 @@ pub struct Hardware {
     pub emulated: Vec<EmulatedDevice>,
 }
 
-/// Builds the bus and the trapped devices of a VM with so many vCPUs and these devices of the board, for an APLIC with so many sources.
+/// Interrupt controller of a VM with so many vCPUs on such a board.
+#[must_use]
+pub fn controller(of_board: &board::Controller, vcpus: u32) -> Controller {
+    let sources = of_board.sources();
+    match of_board {
+        board::Controller::Messages { .. } => Controller::Aplic(Aplic::new(sources, vcpus)),
+        board::Controller::Direct(_) | board::Controller::Plic(_) => {
+            Controller::Plic(Plic::new(sources, vcpus))
+        }
+    }
+}
+
+/// Builds the bus and the trapped devices of a VM with so many vCPUs and these devices of the board, for a controller with so many sources.
 ///
 /// `clock` is the guest's real-time clock, which is left out if a device of the board has its interrupt. `shared` are the emulated
 /// devices: they get the highest sources that are free.
@@ -84,17 +98,18 @@ pub struct Hardware {
 /// # Errors
 /// [`NoRoom`], if a device of the board overlaps a device that every VM has.
 pub fn build(
+    mut controller: Controller,
     sources: u32,
     vcpus: u32,
     devices: &[AssignedDevice],
     clock: Option<Clock>,
     shared: Vec<UnplacedDevice>,
 ) -> Result<Hardware, NoRoom> {
-    let mut aplic = Aplic::new(sources, vcpus);
     for assigned in devices.iter().filter(|assigned| !assigned.is_mediated()) {
-        aplic.add_physical(SourceNumber(assigned.device.source));
+        controller.add_physical(SourceNumber(assigned.device.source));
     }
-    let mut trapped = TrappedDevices::new(aplic);
+    let has_files = matches!(controller, Controller::Aplic(_));
+    let mut trapped = TrappedDevices::new(controller);
     // Devices that trap often come first: the ranges are searched in this order.
     let mut bus = Bus::default();
     let add = |bus: &mut Bus, trapped: &mut TrappedDevices, mediated: bool| {
@@ -137,11 +152,15 @@ pub fn build(
     }
     let line = Box::new(SerialPort::default());
     let uart = trapped.add(SourceNumber(UART_SOURCE), line);
-    let aplic = Owner::Trapped(DeviceNumber::APLIC);
-    bus.add(APLIC_BASE, APLIC_SIZE, aplic)?;
+    let controller = Owner::Trapped(DeviceNumber::CONTROLLER);
+    if has_files {
+        bus.add(APLIC_BASE, APLIC_SIZE, controller)?;
+        let files = u64::from(vcpus) * PAGE_SIZE;
+        bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
+    } else {
+        bus.add(PLIC_BASE, plic_size(vcpus), controller)?;
+    }
     bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
-    let files = u64::from(vcpus) * PAGE_SIZE;
-    bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
     let taken = (devices.iter()).any(|assigned| assigned.device.source == CLOCK_SOURCE);
     if let Some(clock) = clock
         && !taken

@@ -250,7 +250,20 @@ impl Vm {
     /// Time of a waiting vCPU's timer interrupt, in the board's time.
     #[must_use]
     pub fn host_deadline(&self, state: &SupervisorState) -> u64 {
-        if state.enabled & hart::csr::interrupt::STI == 0 || state.deadline == u64::MAX {
+        if state.enabled & hart::csr::interrupt::STI == 0 {
+            return u64::MAX;
+        }
+        if state.injected & hart::csr::interrupt::VSTI != 0 {
+            // The interrupt of a deadline that has come is still pending.
+            return hart::time();
+        }
+        self.timer_deadline(state)
+    }
+
+    /// Time at which a vCPU's timer expires, in the board's time.
+    #[must_use]
+    pub fn timer_deadline(&self, state: &SupervisorState) -> u64 {
+        if state.deadline == u64::MAX {
             return u64::MAX;
         }
         // The comparator fires when time + offset, as an unsigned number, has reached the deadline.

@@ -9,6 +9,7 @@ use crate::lock::{Mutex, place};
 use scheduler::{HartId, VcpuNumber, VmId};
 use spinwait::{Conditions, KnownLoop, LastPosition, PauseWindow, PollHistory, SpinHistory};
 
+use crate::hart::common;
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
@@ -54,7 +55,7 @@ pub struct SupervisorState {
     pub vstval: u64,
     pub vsatp: u64,
     pub vsiselect: u64,
-    /// stimecmp as the guest wrote it, in its own time.
+    /// stimecmp as the guest wrote it, or its SBI deadline on harts without Sstc, in its own time.
     pub deadline: u64,
     pub counters: u64,
     pub environment: u64,
@@ -86,8 +87,12 @@ impl SupervisorState {
             csr::write::<{ number::VSCAUSE }>(self.cause);
             csr::write::<{ number::VSTVAL }>(self.vstval);
             csr::write::<{ number::VSATP }>(self.vsatp);
-            csr::write::<{ number::VSISELECT }>(self.vsiselect);
-            csr::write::<{ number::VSTIMECMP }>(self.deadline);
+            if common::has_interrupt_files() {
+                csr::write::<{ number::VSISELECT }>(self.vsiselect);
+            }
+            if common::has_supervisor_timer() {
+                csr::write::<{ number::VSTIMECMP }>(self.deadline);
+            }
             csr::write::<{ number::SCOUNTEREN }>(self.counters);
             csr::write::<{ number::SENVCFG }>(self.environment);
             csr::write::<{ number::HVIP }>(self.injected);
@@ -99,7 +104,9 @@ impl SupervisorState {
         // SAFETY: as for `load`.
         unsafe {
             csr::write::<{ number::VSATP }>(self.vsatp);
-            csr::write::<{ number::VSTIMECMP }>(self.deadline);
+            if common::has_supervisor_timer() {
+                csr::write::<{ number::VSTIMECMP }>(self.deadline);
+            }
         }
     }
 
@@ -112,15 +119,21 @@ impl SupervisorState {
         self.program_counter = csr::read::<{ number::VSEPC }>();
         self.cause = csr::read::<{ number::VSCAUSE }>();
         self.vstval = csr::read::<{ number::VSTVAL }>();
-        self.vsiselect = csr::read::<{ number::VSISELECT }>();
-        self.deadline = csr::read::<{ number::VSTIMECMP }>();
+        if common::has_interrupt_files() {
+            self.vsiselect = csr::read::<{ number::VSISELECT }>();
+        }
+        if common::has_supervisor_timer() {
+            self.deadline = csr::read::<{ number::VSTIMECMP }>();
+        }
         self.counters = csr::read::<{ number::SCOUNTEREN }>();
         self.environment = csr::read::<{ number::SENVCFG }>();
         self.injected = csr::read::<{ number::HVIP }>();
         // SAFETY: as for `load`.
         unsafe {
             self.vsatp = csr::swap::<{ number::VSATP }>(0);
-            csr::write::<{ number::VSTIMECMP }>(u64::MAX);
+            if common::has_supervisor_timer() {
+                csr::write::<{ number::VSTIMECMP }>(u64::MAX);
+            }
         }
     }
 }

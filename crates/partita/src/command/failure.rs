@@ -89,6 +89,9 @@ pub enum Failure {
     /// An option for another computer.
     #[error("{0} is for the machine, and this run is on QEMU")]
     MachineOnly(&'static str),
+    /// An option of QEMU.
+    #[error("{0} is for QEMU, and this run is on the machine; add --on qemu")]
+    QemuOnly(&'static str),
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
@@ -166,7 +169,9 @@ impl Failure {
             Self::Mistakes(_) | Self::Profile(_) | Self::Profiles(_) => 1,
             Self::Computer(ComputerError::Profile(_)) => 1,
             Self::File { error, .. } => of_file(error),
-            Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => 2,
+            Self::NoPlace { .. } | Self::MachineOnly(_) | Self::QemuOnly(_) | Self::Computer(_) => {
+                2
+            }
             Self::Documents => 2,
             Self::Output { .. } | Self::Unshown(_) => 5,
             Self::Measure(_)

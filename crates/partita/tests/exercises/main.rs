@@ -1,5 +1,6 @@
 //! The exerciser under the hypervisor: what guests must be able to rely on, and what hostile ones must not achieve.
 
+mod boards;
 #[path = "../common/mod.rs"]
 mod common;
 mod disks;

@@ -4,7 +4,7 @@ use super::board;
 use super::error::ComputerError;
 use super::interface::{Computer, End, Piece, Setup};
 use super::process::Process;
-use crate::qemu::{self, Boot, QemuError};
+use crate::qemu::{self, Boot, QemuError, Variant};
 use abi::keys;
 use machine::device::virtio::FileDisk;
 use machine::front::firmware;
@@ -22,7 +22,11 @@ struct Emulator {
 }
 
 /// Starts QEMU.
-pub fn start(setup: &Setup<'_>, output: Sender<Piece>) -> Result<Box<dyn Computer>, ComputerError> {
+pub fn start(
+    setup: &Setup<'_>,
+    variant: &Variant,
+    output: Sender<Piece>,
+) -> Result<Box<dyn Computer>, ComputerError> {
     let host = |what| move |error| ComputerError::Host(what, error);
     qemu::check()?;
     let guest_files = setup.system.get(keys::GUEST_INTERRUPT_FILES);
@@ -43,7 +47,8 @@ pub fn start(setup: &Setup<'_>, output: Sender<Piece>) -> Result<Box<dyn Compute
         hypervisor: setup.hypervisor,
         image: &image,
     };
-    let arguments = qemu::arguments(setup.system, setup.slots, boot, setup.cache);
+    let mut arguments = qemu::arguments(setup.system, setup.slots, boot, setup.cache);
+    variant.add_to(&mut arguments);
     let (bytes, console) = channel::<Vec<u8>>();
     let begun = Instant::now();
     std::thread::spawn(move || {

@@ -94,7 +94,9 @@ pub(super) fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, unplaced)
+    let controller = hardware::controller(&board.controller, vm.vcpus);
+    let sources = board.controller.sources();
+    let hardware = hardware::build(controller, sources, vm.vcpus, &devices, clock, unplaced)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,

@@ -103,15 +103,17 @@ pub(super) fn table(
         )?;
     }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
-    for vcpu in 0..vcpus {
-        let page = crate::vm::guest_tree::imsic_file(vcpu);
-        stage.set_page(
-            &mut tables,
-            page,
-            Some(HostPhysical::new(board.imsic.start())),
-            Permissions::DEVICE,
-        )?;
-        stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
+    if let Some(imsic) = board.controller.imsic() {
+        for vcpu in 0..vcpus {
+            let page = crate::vm::guest_tree::imsic_file(vcpu);
+            stage.set_page(
+                &mut tables,
+                page,
+                Some(HostPhysical::new(imsic.start())),
+                Permissions::DEVICE,
+            )?;
+            stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
+        }
     }
     Ok(stage)
 }

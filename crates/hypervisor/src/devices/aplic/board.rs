@@ -36,6 +36,12 @@ impl Target {
         Self::guest(imsic_index, 0, number)
     }
 
+    /// Hart's index at the controller.
+    #[must_use]
+    pub const fn hart_index(self) -> u32 {
+        self.0 >> HART_INDEX_SHIFT
+    }
+
     /// Identity `number` of guest file `file` of a hart.
     #[must_use]
     pub fn guest(imsic_index: u64, file: u8, number: u32) -> Self {
@@ -86,11 +92,6 @@ impl AplicDriver {
 
     fn exists(&self, source: u32) -> bool {
         (1..=self.sources).contains(&source)
-    }
-
-    /// Gives `source` to the hypervisor itself, at `target`.
-    pub fn take(&self, source: u32, target: Target) {
-        self.enable(source, SourceMode::LevelHigh, target);
     }
 
     /// Makes a level-sensitive source that was served send again if its wire is still high.

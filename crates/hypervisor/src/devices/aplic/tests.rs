@@ -369,6 +369,9 @@ proptest! {
                         prop_assert_eq!(source, DISK);
                     }
                     Effect::Message(to) => prop_assert!(to.hart.0 < HARTS),
+                    Effect::External { .. } | Effect::Complete(_) => {
+                        prop_assert!(false, "an APLIC sends messages");
+                    }
                 }
             }
             aplic.read(offset, &Wires(high));

@@ -7,6 +7,7 @@
 use riscv::sbi::performance;
 
 use super::{HARDWARE_COUNTERS, Hardware, Selection};
+use crate::hart::common;
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware;
 
@@ -71,27 +72,33 @@ pub fn close() {
     // SAFETY: these registers concern guests; an overflow is taken in guests only.
     unsafe {
         csr::write::<{ number::HCOUNTEREN }>(TIME);
-        csr::set::<{ number::HVIEN }>(interrupt::LCOFI);
+        if common::has_interrupt_files() {
+            csr::set::<{ number::HVIEN }>(interrupt::LCOFI);
+        }
         csr::set::<{ number::SIE }>(interrupt::LCOFI);
     }
 }
 
 /// Gives no guest an interrupt for a counter that has passed zero, until [`give_interrupts`].
 pub fn withhold_interrupts() {
-    // SAFETY: hvien concerns guests alone.
-    unsafe { csr::clear::<{ number::HVIEN }>(interrupt::LCOFI) };
+    if common::has_interrupt_files() {
+        // SAFETY: hvien concerns guests alone.
+        unsafe { csr::clear::<{ number::HVIEN }>(interrupt::LCOFI) };
+    }
 }
 
 /// Ends [`withhold_interrupts`].
 pub fn give_interrupts() {
-    // SAFETY: hvien concerns guests alone.
-    unsafe { csr::set::<{ number::HVIEN }>(interrupt::LCOFI) };
+    if common::has_interrupt_files() {
+        // SAFETY: hvien concerns guests alone.
+        unsafe { csr::set::<{ number::HVIEN }>(interrupt::LCOFI) };
+    }
 }
 
 /// Tries whether hvien passes overflow interrupts to guests (AIA, "Virtual interrupts for VS level").
 #[must_use]
 pub fn interrupt_guests() -> bool {
-    csr::read::<{ number::HVIEN }>() & interrupt::LCOFI != 0
+    common::has_interrupt_files() && csr::read::<{ number::HVIEN }>() & interrupt::LCOFI != 0
 }
 
 /// Ends the interrupt of counters that have passed zero.

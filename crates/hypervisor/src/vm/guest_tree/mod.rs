@@ -47,6 +47,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use riscv::interrupt::SUPERVISOR_EXTERNAL;
+use riscv::plic;
 use writer::{TreeWriter, WriterError};
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
@@ -57,16 +58,18 @@ use board::isa;
 pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
 /// Bytes that the UART's node claims.
 pub const UART_SIZE: u64 = 0x100;
-/// The UART's source number at the guest's APLIC.
+/// The UART's source number at the guest's interrupt controller.
 pub const UART_SOURCE: u32 = 10;
 /// Base of a guest's emulated real-time clock, as on QEMU's `virt` board.
 pub const CLOCK_BASE: GuestPhysical = GuestPhysical::new(0x0010_1000);
 /// Bytes that the clock's node claims.
 pub const CLOCK_SIZE: u64 = 0x1000;
-/// The clock's source number at the guest's APLIC.
+/// The clock's source number at the guest's interrupt controller.
 pub const CLOCK_SOURCE: u32 = 11;
 /// Base of a guest's supervisor-level APLIC.
 pub const APLIC_BASE: GuestPhysical = GuestPhysical::new(0x0d00_0000);
+/// Base of a guest's PLIC, as on QEMU's `virt` board.
+pub const PLIC_BASE: GuestPhysical = GuestPhysical::new(0x0c00_0000);
 /// Bytes of the APLIC's control region: 16 KiB of registers and room for the delivery structures
 /// of direct mode, which are read-only zeros here.
 pub const APLIC_SIZE: u64 = 0x8000;
@@ -75,8 +78,8 @@ pub const IMSIC_BASE: GuestPhysical = GuestPhysical::new(0x2800_0000);
 /// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
 pub const IMSIC_IDENTITIES: u32 = 63;
 
-/// The highest source number that an APLIC can have (AIA §4.1).
-const APLIC_SOURCES_LIMIT: u32 = riscv::aplic::MAX_SOURCE;
+/// The highest source number that an APLIC (AIA §4.1), or a PLIC, can have.
+const SOURCES_LIMIT: u32 = riscv::aplic::MAX_SOURCE;
 /// vCPUs that an APLIC can distinguish: a hart index has 14 bits (AIA §4.5.16).
 const VCPUS_LIMIT: u32 = 1 << 14;
 /// Input clock of the UART, in hertz, the one of QEMU's `virt` board. Emulated, it sets no pace.
@@ -91,7 +94,7 @@ const LEVEL_HIGH: u32 = 4;
 pub struct VirtioDevice {
     /// Its registers.
     pub registers: GuestRegion,
-    /// Its source number at the guest's APLIC.
+    /// Its source number at the guest's interrupt controller.
     pub source: u32,
 }
 
@@ -125,8 +128,10 @@ pub struct GuestDescription<'a> {
     pub memory_for_devices: Option<HostPhysical>,
     /// The devices passed through.
     pub virtio: &'a [VirtioDevice],
-    /// Sources that the guest's APLIC implements, 1 to this.
-    pub aplic_sources: u32,
+    /// Set if the guest has interrupt files with an APLIC, and not a PLIC.
+    pub has_files: bool,
+    /// Sources that the guest's interrupt controller implements, 1 to this.
+    pub sources: u32,
     /// Set if the guest has a real-time clock.
     pub clock: bool,
     /// Seed for the guest's random-number generator.
@@ -178,6 +183,12 @@ impl From<WriterError> for GuestTreeError {
     }
 }
 
+/// Bytes of the registers of a PLIC with a context for each of so many vCPUs.
+#[must_use]
+pub const fn plic_size(vcpus: u32) -> u64 {
+    plic::THRESHOLD + plic::CONTEXT_STRIDE * vcpus as u64
+}
+
 /// The page of interrupt file that belongs to a vCPU, as the guest sees it.
 pub fn imsic_file(vcpu: u32) -> GuestPhysical {
     GuestPhysical::new(
@@ -227,15 +238,24 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
         let (base, size) = (guest.memory.base(), guest.memory.size());
         fdt.property_array_u64("dma-ranges", &[place.raw(), base.raw(), size]);
     }
-    write_aplic(&mut fdt, guest, handles);
-    write_uart(&mut fdt, handles);
+    match guest.has_files {
+        true => write_aplic(&mut fdt, guest, handles),
+        false => write_plic(&mut fdt, guest, handles),
+    }
+    let wires = Wires {
+        controller: handles.controller(),
+        has_modes: guest.has_files,
+    };
+    write_uart(&mut fdt, wires);
     if guest.clock {
-        write_clock(&mut fdt, handles);
+        write_clock(&mut fdt, wires);
     }
     for device in guest.virtio {
-        write_virtio(&mut fdt, device, handles);
+        write_virtio(&mut fdt, device, wires);
     }
-    write_imsic(&mut fdt, files, handles);
+    if guest.has_files {
+        write_imsic(&mut fdt, files, handles);
+    }
     fdt.end_node();
     fdt.end_node();
     Ok(GuestTree {
@@ -263,14 +283,19 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
             memory: guest.memory,
         });
     }
-    let fixed = [(APLIC_BASE, APLIC_SIZE), (UART_BASE, UART_SIZE)];
+    let controller = match guest.has_files {
+        true => (APLIC_BASE, APLIC_SIZE),
+        false => (PLIC_BASE, plic_size(guest.vcpus)),
+    };
+    let fixed = [controller, (UART_BASE, UART_SIZE)];
     let clock = guest.clock.then_some((CLOCK_BASE, CLOCK_SIZE));
     let mut regions: Vec<GuestRegion> = fixed
         .iter()
         .chain(&clock)
         .filter_map(|&(base, size)| GuestRegion::new(base, size))
         .collect();
-    regions.extend([guest.memory, files]);
+    regions.push(guest.memory);
+    regions.extend(guest.has_files.then_some(files));
     regions.extend(guest.virtio.iter().map(|device| device.registers));
     for (index, &first) in regions.iter().enumerate() {
         for &second in regions.iter().skip(index.saturating_add(1)) {
@@ -279,7 +304,7 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
             }
         }
     }
-    let limit = guest.aplic_sources.min(APLIC_SOURCES_LIMIT);
+    let limit = guest.sources.min(SOURCES_LIMIT);
     let mut sources = Vec::from([UART_SOURCE]);
     sources.extend(guest.clock.then_some(CLOCK_SOURCE));
     sources.extend(guest.virtio.iter().map(|device| device.source));
@@ -300,7 +325,7 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     Ok(files)
 }
 
-/// The nodes' handles: one a vCPU's interrupt controller, then the APLIC's and the IMSIC's.
+/// The nodes' handles: one a vCPU's interrupt controller, then the devices' controller's and the IMSIC's.
 #[derive(Clone, Copy)]
 struct Handles {
     vcpus: u32,
@@ -311,7 +336,7 @@ impl Handles {
         vcpu.saturating_add(1)
     }
 
-    fn aplic(self) -> u32 {
+    fn controller(self) -> u32 {
         self.vcpus.saturating_add(1)
     }
 
@@ -384,40 +409,74 @@ fn write_aplic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Hand
     fdt.begin_node(&format!("interrupt-controller@{:x}", APLIC_BASE.raw()));
     fdt.property_string("compatible", "riscv,aplic");
     fdt.property_array_u64("reg", &[APLIC_BASE.raw(), APLIC_SIZE]);
-    write_controller(fdt, 2, handles.aplic());
-    fdt.property_u32(
-        "riscv,num-sources",
-        guest.aplic_sources.min(APLIC_SOURCES_LIMIT),
-    );
+    write_controller(fdt, 2, handles.controller());
+    fdt.property_u32("riscv,num-sources", guest.sources.min(SOURCES_LIMIT));
     fdt.property_u32("msi-parent", handles.imsic());
     fdt.end_node();
 }
 
-fn write_uart(fdt: &mut TreeWriter, handles: Handles) {
+fn write_plic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {
+    fdt.begin_node(&format!("interrupt-controller@{:x}", PLIC_BASE.raw()));
+    fdt.property_string_list("compatible", &["sifive,plic-1.0.0", "riscv,plic0"]);
+    fdt.property_array_u64("reg", &[PLIC_BASE.raw(), plic_size(guest.vcpus)]);
+    write_controller(fdt, 1, handles.controller());
+    fdt.property_u32("riscv,ndev", guest.sources.min(SOURCES_LIMIT));
+    write_parents(fdt, handles);
+    fdt.end_node();
+}
+
+/// Writes the vCPUs' external interrupts, in the order of the vCPUs.
+fn write_parents(fdt: &mut TreeWriter, handles: Handles) {
+    let parents: Vec<u32> = (0..handles.vcpus)
+        .flat_map(|vcpu| [handles.controller_of(vcpu), SUPERVISOR_EXTERNAL])
+        .collect();
+    fdt.property_array_u32("interrupts-extended", &parents);
+}
+
+/// Wires of devices.
+#[derive(Clone, Copy)]
+struct Wires {
+    /// Handle of the devices' interrupt controller.
+    controller: u32,
+    /// Set if the controller distinguishes trigger modes.
+    has_modes: bool,
+}
+
+impl Wires {
+    fn write(self, fdt: &mut TreeWriter, source: u32, mode: u32) {
+        fdt.property_u32("interrupt-parent", self.controller);
+        let cells = [source, mode];
+        let cells = if self.has_modes {
+            &cells[..]
+        } else {
+            &cells[..1]
+        };
+        fdt.property_array_u32("interrupts", cells);
+    }
+}
+
+fn write_uart(fdt: &mut TreeWriter, wires: Wires) {
     fdt.begin_node(&format!("serial@{:x}", UART_BASE.raw()));
     fdt.property_string("compatible", "ns16550a");
     fdt.property_array_u64("reg", &[UART_BASE.raw(), UART_SIZE]);
     fdt.property_u32("clock-frequency", UART_CLOCK);
-    fdt.property_u32("interrupt-parent", handles.aplic());
-    fdt.property_array_u32("interrupts", &[UART_SOURCE, LEVEL_HIGH]);
+    wires.write(fdt, UART_SOURCE, LEVEL_HIGH);
     fdt.end_node();
 }
 
-fn write_clock(fdt: &mut TreeWriter, handles: Handles) {
+fn write_clock(fdt: &mut TreeWriter, wires: Wires) {
     fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE.raw()));
     fdt.property_string("compatible", "google,goldfish-rtc");
     fdt.property_array_u64("reg", &[CLOCK_BASE.raw(), CLOCK_SIZE]);
-    fdt.property_u32("interrupt-parent", handles.aplic());
-    fdt.property_array_u32("interrupts", &[CLOCK_SOURCE, LEVEL_HIGH]);
+    wires.write(fdt, CLOCK_SOURCE, LEVEL_HIGH);
     fdt.end_node();
 }
 
-fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, handles: Handles) {
+fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, wires: Wires) {
     fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.base().raw()));
     fdt.property_string("compatible", "virtio,mmio");
     write_reg(fdt, device.registers);
-    fdt.property_u32("interrupt-parent", handles.aplic());
-    fdt.property_array_u32("interrupts", &[device.source, EDGE_RISING]);
+    wires.write(fdt, device.source, EDGE_RISING);
     fdt.end_node();
 }
 
@@ -430,9 +489,6 @@ fn write_imsic(fdt: &mut TreeWriter, files: GuestRegion, handles: Handles) {
     fdt.property_u32("#msi-cells", 0);
     fdt.property_u32("riscv,num-ids", IMSIC_IDENTITIES);
     fdt.property_u32("riscv,guest-index-bits", 0);
-    let parents: Vec<u32> = (0..handles.vcpus)
-        .flat_map(|vcpu| [handles.controller_of(vcpu), SUPERVISOR_EXTERNAL])
-        .collect();
-    fdt.property_array_u32("interrupts-extended", &parents);
+    write_parents(fdt, handles);
     fdt.end_node();
 }

@@ -39,7 +39,8 @@ fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
         initrd: Some(region(0x1_7000_0000, 12_345)),
         bootargs: "console=ttyS0 quiet",
         virtio,
-        aplic_sources: 96,
+        has_files: true,
+        sources: 96,
         clock: true,
         rng_seed: Some(&[7; 32]),
     }
@@ -114,6 +115,37 @@ fn interrupts_lead_from_device_to_every_vcpu() {
 }
 
 #[test]
+fn plic_leads_from_device_to_every_vcpu() {
+    let devices = [slot(2)];
+    let mut description = guest(&devices);
+    description.has_files = false;
+    let blob = bytes(&description).expect("a sound description");
+    let tree = Fdt::new(&blob).expect("a tree");
+    let device = tree
+        .find_node("/soc/virtio_mmio@10003000")
+        .expect("the device");
+    assert_eq!(cells(&device, "interrupts"), [3], "a source has no mode");
+    let plic = tree
+        .find_phandle(cells(&device, "interrupt-parent")[0])
+        .expect("its parent");
+    assert_eq!(plic.compatible().unwrap().first(), "sifive,plic-1.0.0");
+    assert_eq!(cells(&plic, "riscv,ndev"), [96]);
+    // Four contexts of 4 KiB behind the priorities, the pending bits and the enable bits.
+    assert_eq!(cells(&plic, "reg"), [0, 0xc00_0000, 0, 0x20_4000]);
+    let parents = cells(&plic, "interrupts-extended");
+    for (vcpu, pair) in parents.chunks(2).enumerate() {
+        assert_eq!(pair[1], 9, "supervisor external interrupt");
+        let path = format!("/cpus/cpu@{vcpu:x}/interrupt-controller");
+        let controller = tree.find_node(&path).expect("a vCPU's controller");
+        assert_eq!(cells(&controller, "phandle"), [pair[0]]);
+    }
+    assert_eq!(parents.len(), 8);
+    for absent in ["riscv,imsics", "riscv,aplic"] {
+        assert!(tree.find_compatible(&[absent]).is_none());
+    }
+}
+
+#[test]
 fn contradictions_are_named() {
     let sound = guest(&[]);
     let mut bad = sound;
@@ -138,7 +170,7 @@ fn contradictions_are_named() {
     bad.initrd = None;
     assert!(matches!(bytes(&bad), Err(GuestTreeError::Overlap(..))));
     bad = sound;
-    bad.aplic_sources = 9;
+    bad.sources = 9;
     assert_eq!(
         bytes(&bad),
         Err(GuestTreeError::BadSource {
@@ -165,7 +197,16 @@ fn contradictions_are_named() {
 #[test]
 fn dtc_accepts_the_tree() {
     let devices = [slot(0), slot(1), slot(7)];
-    let blob = bytes(&guest(&devices)).expect("a sound description");
+    for has_files in [true, false] {
+        let description = GuestDescription {
+            has_files,
+            ..guest(&devices)
+        };
+        compile(&bytes(&description).expect("a sound description"));
+    }
+}
+
+fn compile(blob: &[u8]) {
     let compiler = Command::new("dtc")
         .args(["-I", "dtb", "-O", "dts", "-"])
         .stdin(Stdio::piped())
@@ -176,7 +217,7 @@ fn dtc_accepts_the_tree() {
         eprintln!("skipped: dtc is not installed");
         return;
     };
-    compiler.stdin.take().unwrap().write_all(&blob).unwrap();
+    compiler.stdin.take().unwrap().write_all(blob).unwrap();
     let output = compiler.wait_with_output().unwrap();
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

@@ -163,10 +163,16 @@ fn interrupts(found: &Interrupts) -> String {
                 imsic.guest_files()
             )
         }
-        Interrupts::Direct(aplic) => format!("wires: APLIC with {} sources", aplic.sources),
-        Interrupts::Plic { sources, .. } => format!("wires: PLIC with {sources} sources"),
+        Interrupts::Direct(aplic) => by_wires("APLIC", aplic.sources),
+        Interrupts::Plic(plic) => by_wires("PLIC", plic.sources),
         Interrupts::Unknown => String::from("none that Partita knows"),
     }
+}
+
+fn by_wires(controller: &str, sources: u32) -> String {
+    format!(
+        "wires: {controller} with {sources} sources; each guest has a PLIC, whose interrupts the hypervisor delivers"
+    )
 }
 
 fn console(uart: Option<&Uart>) -> String {

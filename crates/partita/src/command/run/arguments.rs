@@ -5,6 +5,7 @@ use crate::command::input::{Computer, HypervisorArgument, SystemArguments};
 use runner::checkpoint::Span;
 use runner::computer::Shift;
 use runner::computer::{Chosen, ComputerKind};
+use runner::qemu::Variant;
 use runner::window::Window;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,6 +48,12 @@ pub(in crate::command) struct RunArguments {
     /// On the machine, writes what its hardware monitor counted, as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) monitor: Option<PathBuf>,
+    /// On QEMU, further options of its `-machine virt`, by which another board is tried: aia=none has a PLIC, aia=aplic no interrupt files
+    #[arg(long, value_name = "OPTIONS")]
+    pub(super) qemu_machine: Option<String>,
+    /// On QEMU, further options of its `-cpu rv64`, such as sstc=off,zawrs=off
+    #[arg(long, value_name = "OPTIONS")]
+    pub(super) qemu_cpu: Option<String>,
     /// Gives this VM's console to the terminal; `partita` stands for the operator's prompt.
     /// Ctrl-] is the escape key: then n for the next VM, 1 to 9 for a VM by number, m for the prompt,
     /// q to power everything off, Ctrl-] for itself
@@ -173,8 +180,18 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
     ];
     match (arguments.on, only.iter().find(|(_, given)| *given)) {
         (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),
-        (Computer::Qemu, None) => Ok(ComputerKind::Qemu),
+        (Computer::Qemu, None) => Ok(ComputerKind::Qemu(Variant {
+            machine: arguments.qemu_machine.clone(),
+            cpu: arguments.qemu_cpu.clone(),
+        })),
         (Computer::Machine, _) => {
+            let qemu_only = [
+                ("--qemu-machine", &arguments.qemu_machine),
+                ("--qemu-cpu", &arguments.qemu_cpu),
+            ];
+            if let Some((option, _)) = qemu_only.iter().find(|(_, given)| given.is_some()) {
+                return Err(Failure::QemuOnly(option));
+            }
             let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
             chosen.check_translations = arguments.check_translations;
             chosen.check_after = Duration::from_secs(arguments.check_after);

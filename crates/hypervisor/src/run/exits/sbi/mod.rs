@@ -17,7 +17,7 @@ use scheduler::groups::NumberSet;
 use self::call::{Call, SbiError, SbiResult, extension, named};
 use super::exit::{Exit, Next};
 use crate::hart::counters::FirmwareEvent;
-use crate::hart::csr::{self, number};
+use crate::run::guest_timer;
 use crate::system::interrupt_port;
 
 /// Handles an environment call of the guest.
@@ -87,14 +87,13 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     (cause, next)
 }
 
-/// TIME: the deadline goes to the guest's own comparator (Sstc).
+/// TIME: the deadline goes to the guest's own comparator (Sstc), or to the hart's timer.
 fn time(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     if call.function != SET_TIMER {
         return Err(SbiError::NotSupported);
     }
     exit.state.counters.count(FirmwareEvent::SetTimer);
-    // SAFETY: vstimecmp concerns the guest alone.
-    unsafe { csr::write::<{ number::VSTIMECMP }>(call.arguments[0]) };
+    guest_timer::set(exit.hart, exit.vm, exit.state, call.arguments[0]);
     Ok(0)
 }
 
