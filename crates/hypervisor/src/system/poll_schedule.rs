@@ -230,6 +230,22 @@ mod tests {
     }
 
     #[test]
+    fn guests_deadline_shares_the_timer() {
+        let schedule = PollSchedule::default();
+        schedule.keep_guest(300);
+        schedule.set_timer(500);
+        assert_eq!(timer(), 300);
+        assert!(!schedule.expire_guest(299));
+        assert!(schedule.expire_guest(300));
+        assert_eq!(timer(), 500);
+        assert_eq!(schedule.take_guest(), u64::MAX, "it has expired");
+        schedule.keep_guest(400);
+        assert_eq!(schedule.take_guest(), 400);
+        schedule.arm();
+        assert_eq!(timer(), 500, "the guest has left");
+    }
+
+    #[test]
     fn patience_follows_the_timebase() {
         assert_eq!(patience(63, 24_000_000), 480);
         assert_eq!(patience(64, 24_000_000), 0);
