@@ -4,7 +4,7 @@ use board::{Controller, Delivery};
 
 use crate::devices::aplic::board::{AplicDriver, Target};
 use crate::devices::irq::{SourceMode, SourceNumber, Sources};
-use crate::devices::wired::{BoardRegisters, Kind, WiredDriver};
+use crate::devices::wired::{BoardRegisters, ControllerKind, WiredDriver};
 
 /// Driver of the board's interrupt controller.
 #[derive(Debug)]
@@ -12,34 +12,34 @@ pub enum BoardController {
     /// An APLIC that sends messages.
     Messages(AplicDriver),
     /// A controller that interrupts by wires.
-    Wires(WiredDriver),
+    Wired(WiredDriver),
 }
 
 impl BoardController {
     /// Switches the controller on with every source off.
     #[must_use]
     pub fn new(controller: &Controller) -> Self {
-        let wires = |kind, wired| Self::Wires(WiredDriver::new(kind, wired, BoardRegisters));
+        let by_wires = |kind, wired| Self::Wired(WiredDriver::new(kind, wired, BoardRegisters));
         match controller {
             Controller::Messages { aplic, .. } => Self::Messages(AplicDriver::new(aplic)),
-            Controller::Direct(wired) => wires(Kind::Aplic, wired),
-            Controller::Plic(wired) => wires(Kind::Plic, wired),
+            Controller::Direct(wired) => by_wires(ControllerKind::Aplic, wired),
+            Controller::Plic(wired) => by_wires(ControllerKind::Plic, wired),
         }
     }
 
     /// The driver, if harts are interrupted by wires.
     #[must_use]
     #[inline]
-    pub const fn wires(&self) -> Option<&WiredDriver> {
+    pub const fn wired(&self) -> Option<&WiredDriver> {
         match self {
             Self::Messages(_) => None,
-            Self::Wires(driver) => Some(driver),
+            Self::Wired(driver) => Some(driver),
         }
     }
 
     /// Lets the calling hart, whose place this is, be interrupted by wires.
     pub fn open(&self, own: Delivery) {
-        if let Self::Wires(driver) = self {
+        if let Self::Wired(driver) = self {
             driver.open(own);
         }
     }
@@ -53,7 +53,7 @@ impl BoardController {
     pub fn enable(&self, source: u32, mode: SourceMode, target: Target) {
         match self {
             Self::Messages(driver) => driver.enable(source, mode, target),
-            Self::Wires(driver) => driver.enable(source, target.hart_index()),
+            Self::Wired(driver) => driver.enable(source, target.hart_index()),
         }
     }
 
@@ -61,7 +61,7 @@ impl BoardController {
     pub fn send_to(&self, source: u32, target: Target) {
         match self {
             Self::Messages(driver) => driver.send_to(source, target),
-            Self::Wires(driver) => driver.send_to(source, target.hart_index()),
+            Self::Wired(driver) => driver.send_to(source, target.hart_index()),
         }
     }
 
@@ -69,7 +69,7 @@ impl BoardController {
     pub fn silence(&self, source: u32, mode: SourceMode) {
         match self {
             Self::Messages(driver) => driver.silence(source, mode),
-            Self::Wires(driver) => driver.silence(source),
+            Self::Wired(driver) => driver.silence(source),
         }
     }
 
@@ -85,7 +85,7 @@ impl BoardController {
     /// Completes a source that was claimed and served. Messages need no completion.
     #[inline]
     pub fn complete(&self, source: u32) {
-        if let Self::Wires(driver) = self {
+        if let Self::Wired(driver) = self {
             driver.complete(source);
         }
     }
@@ -101,7 +101,7 @@ impl BoardController {
     pub fn send_message(&self, target: Target) -> bool {
         match self {
             Self::Messages(driver) => driver.send_message(target),
-            Self::Wires(_) => false,
+            Self::Wired(_) => false,
         }
     }
 }
@@ -110,14 +110,14 @@ impl Sources for BoardController {
     fn pending(&self, source: SourceNumber) -> bool {
         match self {
             Self::Messages(driver) => driver.pending(source),
-            Self::Wires(_) => false,
+            Self::Wired(_) => false,
         }
     }
 
     fn rectified_input(&self, source: SourceNumber) -> bool {
         match self {
             Self::Messages(driver) => driver.rectified_input(source),
-            Self::Wires(_) => false,
+            Self::Wired(_) => false,
         }
     }
 }

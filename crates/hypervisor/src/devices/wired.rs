@@ -54,7 +54,7 @@ impl Registers for BoardRegisters {
 
 /// Kinds of controllers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ControllerKind {
     /// An APLIC in direct delivery mode.
     Aplic,
     /// A PLIC.
@@ -73,7 +73,7 @@ struct Source {
 /// Driver of the controller.
 #[derive(Debug)]
 pub struct WiredDriver<R = BoardRegisters> {
-    kind: Kind,
+    kind: ControllerKind,
     base: u64,
     /// That of source `i` is at `i`.
     sources: Mutex<Vec<Source>, { place::SOURCE }>,
@@ -83,7 +83,7 @@ pub struct WiredDriver<R = BoardRegisters> {
 impl<R: Registers> WiredDriver<R> {
     /// Switches the controller on with every source off.
     #[must_use]
-    pub fn new(kind: Kind, wired: &Wired, registers: R) -> Self {
+    pub fn new(kind: ControllerKind, wired: &Wired, registers: R) -> Self {
         let driver = Self {
             kind,
             base: wired.base,
@@ -92,16 +92,18 @@ impl<R: Registers> WiredDriver<R> {
         };
         for source in 1..=wired.sources {
             match kind {
-                Kind::Plic => driver.write(plic::PRIORITY + WORD * u64::from(source), PRIORITY),
-                Kind::Aplic => {
+                ControllerKind::Plic => {
+                    driver.write(plic::PRIORITY + WORD * u64::from(source), PRIORITY)
+                }
+                ControllerKind::Aplic => {
                     driver.write(CLRIENUM, source);
                     driver.write_mode(source, SourceMode::Inactive);
                 }
             }
         }
         match kind {
-            Kind::Plic => wired.indices().for_each(|index| driver.disable_all(index)),
-            Kind::Aplic => driver.write(DOMAINCFG, DOMAINCFG_IE),
+            ControllerKind::Plic => wired.indices().for_each(|index| driver.disable_all(index)),
+            ControllerKind::Aplic => driver.write(DOMAINCFG, DOMAINCFG_IE),
         }
         driver
     }
@@ -117,8 +119,8 @@ impl<R: Registers> WiredDriver<R> {
     /// Lets the calling hart, whose place this is, be interrupted.
     pub fn open(&self, own: Delivery) {
         match self.kind {
-            Kind::Plic => self.registers.write(own.address, 0),
-            Kind::Aplic => {
+            ControllerKind::Plic => self.registers.write(own.address, 0),
+            ControllerKind::Aplic => {
                 self.registers.write(own.address + delivery::ITHRESHOLD, 0);
                 self.registers.write(own.address + delivery::IDELIVERY, 1);
             }
@@ -151,14 +153,16 @@ impl<R: Registers> WiredDriver<R> {
     /// Claims the most urgent source for the calling hart, whose place this is.
     pub fn claim(&self, own: Delivery) -> Option<u32> {
         let source = match self.kind {
-            Kind::Plic => self.registers.read(own.address + CLAIM),
-            Kind::Aplic => self.registers.read(own.address + delivery::CLAIMI) >> TOP_SHIFT,
+            ControllerKind::Plic => self.registers.read(own.address + CLAIM),
+            ControllerKind::Aplic => {
+                self.registers.read(own.address + delivery::CLAIMI) >> TOP_SHIFT
+            }
         };
         let mut known = false;
         self.change(source, |state| {
             known = true;
             state.claimed = true;
-            if self.kind == Kind::Aplic {
+            if self.kind == ControllerKind::Aplic {
                 self.write(CLRIENUM, source);
             }
         });
@@ -183,10 +187,10 @@ impl<R: Registers> WiredDriver<R> {
         }
         if let Some(to) = state.to {
             match self.kind {
-                Kind::Plic => {
+                ControllerKind::Plic => {
                     self.write(plic::CLAIM + plic::CONTEXT_STRIDE * u64::from(to), source)
                 }
-                Kind::Aplic => self.write(SETIENUM, source),
+                ControllerKind::Aplic => self.write(SETIENUM, source),
             }
         }
     }
@@ -195,14 +199,14 @@ impl<R: Registers> WiredDriver<R> {
         let from = core::mem::replace(&mut state.to, to);
         match self.kind {
             // The new context comes first, so that a claimed source is always on somewhere.
-            Kind::Plic => {
+            ControllerKind::Plic => {
                 for (context, on) in [(to, true), (from.filter(|_| from != to), false)] {
                     if let Some(context) = context {
                         self.set_enabled(source, context, on);
                     }
                 }
             }
-            Kind::Aplic => match to {
+            ControllerKind::Aplic => match to {
                 Some(to) => {
                     self.write_mode(source, SourceMode::LevelHigh);
                     let target = to << HART_INDEX_SHIFT | PRIORITY;

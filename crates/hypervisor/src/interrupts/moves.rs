@@ -150,7 +150,7 @@ pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
         port.silence_source(route);
     }
     interrupts.state = State::default();
-    interrupts.wire = false;
+    interrupts.irq_level = false;
     let former = core::mem::take(&mut interrupts.backing);
     if former != Backing::Memory {
         hand_over(port, vcpu, &mut interrupts, former);

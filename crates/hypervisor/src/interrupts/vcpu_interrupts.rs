@@ -45,7 +45,7 @@ pub struct Interrupts {
     /// Set if the board's APLIC may have sent to the present file.
     pub(super) fed_by_sources: bool,
     /// Level of the wire of the vCPU's PLIC, on boards without interrupt files.
-    pub(super) wire: bool,
+    pub(super) irq_level: bool,
 }
 
 impl Interrupts {
@@ -74,8 +74,8 @@ impl Interrupts {
     }
 
     /// Sets the level of the wire of the vCPU's PLIC.
-    pub fn set_wire(&mut self, high: bool) {
-        self.wire = high;
+    pub fn set_irq_level(&mut self, high: bool) {
+        self.irq_level = high;
     }
 
     /// Returns true if the wire is high, or an interrupt in memory is pending, enabled and above the threshold.
@@ -83,7 +83,7 @@ impl Interrupts {
     #[inline]
     pub fn memory_file_asserts(&self) -> bool {
         self.backing == Backing::Memory
-            && (self.wire || InterruptFile::restore(self.state).interrupt())
+            && (self.irq_level || InterruptFile::restore(self.state).interrupt())
     }
 
     /// Passes the file to `access`, if it is in memory.

@@ -110,7 +110,7 @@ fn handle_messages(system: &Hypervisor, hart: &Hart) -> HandledInterrupts {
 /// Claims the most urgent external interrupt of this hart. Returns its identity.
 #[inline]
 fn claim(system: &Hypervisor, hart: &Hart) -> Option<u32> {
-    match system.controller.wires() {
+    match system.controller.wired() {
         None => interrupt_file::claim(),
         Some(wires) => {
             let source = wires.claim(hart.delivery)?;

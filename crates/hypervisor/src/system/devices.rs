@@ -82,7 +82,7 @@ impl DeviceContext for VmContext<'_> {
             Effect::Set(route) => reroute(system, vm, route),
             Effect::SetPending(source) => system.controller.set_pending(source.0, true),
             Effect::ClearPending(source) => system.controller.set_pending(source.0, false),
-            Effect::External { hart, high } => set_wire(system, vm, hart, high),
+            Effect::External { hart, high } => set_irq_level(system, vm, hart, high),
             Effect::Complete(source) => system.controller.complete(source.0),
         }
     }
@@ -188,11 +188,11 @@ fn send(system: &Hypervisor, vm: &Vm, destination: Destination) {
 
 /// Sets the level of a vCPU's external interrupt, which its PLIC drives.
 #[inline(never)]
-fn set_wire(system: &Hypervisor, vm: &Vm, hart: HartIndex, high: bool) {
+fn set_irq_level(system: &Hypervisor, vm: &Vm, hart: HartIndex, high: bool) {
     let Some(vcpu) = system.vcpus_of(vm.id).get(hart.0 as usize) else {
         return;
     };
-    vcpu.interrupts.lock().set_wire(high);
+    vcpu.interrupts.lock().set_irq_level(high);
     if high {
         harts::current().accounts.of(vm.id).count_injected();
         interrupt_port::notify(system, vcpu);

@@ -104,7 +104,7 @@ fn serve_device(system: &Hypervisor, vm: &Vm, device: DeviceNumber) {
     vm.trapped_devices
         .lock()
         .poll_device(device, &VmContext::new(system, vm));
-    if let Some(wires) = system.controller.wires() {
+    if let Some(wires) = system.controller.wired() {
         complete_served(wires, vm);
     }
     pages::end_if_pending(system, vm);

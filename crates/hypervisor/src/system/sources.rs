@@ -54,7 +54,7 @@ pub fn reassign(system: &Hypervisor) {
 
 /// Delivers an interrupt of the board's `source` to the guest that has the device.
 pub fn deliver(system: &Hypervisor, source: u32) {
-    let Some(wires) = system.controller.wires() else {
+    let Some(wires) = system.controller.wired() else {
         return interrupt_port::deliver_source(system, source);
     };
     let place = system.receivers.of(source);

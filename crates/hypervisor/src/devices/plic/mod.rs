@@ -39,7 +39,7 @@ const WORD: u64 = 4;
 /// End of the enable bits of the contexts that the specification has room for.
 const ENABLE_END: u64 = offset::ENABLE + offset::CONTEXTS as u64 * offset::ENABLE_STRIDE;
 
-/// What a vCPU has set for itself.
+/// Registers of a vCPU's context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Context {
     threshold: u32,

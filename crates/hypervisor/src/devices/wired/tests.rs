@@ -15,7 +15,7 @@ const HARTS: usize = 2;
 
 /// A controller with its lines.
 struct Model {
-    kind: Kind,
+    kind: ControllerKind,
     words: RefCell<BTreeMap<u64, u32>>,
     lines: RefCell<[bool; SOURCES as usize + 1]>,
     /// A PLIC's sources that wait for their completion.
@@ -35,7 +35,7 @@ impl Model {
             let high = self.lines.borrow()[*source as usize];
             let wide = u64::from(*source);
             high && match self.kind {
-                Kind::Plic => {
+                ControllerKind::Plic => {
                     let word = self.word(0x2000 + 0x80 * index + wide / 32 * 4);
                     let priority = self.word(4 * wide);
                     let threshold = self.word(0x20_0000 + 0x1000 * index);
@@ -43,7 +43,7 @@ impl Model {
                         && priority > threshold
                         && !self.open.borrow()[*source as usize]
                 }
-                Kind::Aplic => {
+                ControllerKind::Aplic => {
                     let enabled = self.word(0x1e00 + wide / 32 * 4) >> (source % 32) & 1 != 0;
                     let target = self.word(0x3000 + 4 * wide);
                     let delivers = self.word(0x4000 + 32 * index) == 1;
@@ -63,14 +63,14 @@ impl Registers for &Model {
     fn read(&self, address: u64) -> u32 {
         let offset = address - BASE;
         match self.kind {
-            Kind::Plic if offset >= 0x20_0000 && offset % 0x1000 == 4 => {
+            ControllerKind::Plic if offset >= 0x20_0000 && offset % 0x1000 == 4 => {
                 let top = self.top((offset - 0x20_0000) / 0x1000).unwrap_or(0);
                 if top != 0 {
                     self.open.borrow_mut()[top as usize] = true;
                 }
                 top
             }
-            Kind::Aplic if offset >= 0x4000 && offset % 32 == 0x1c => {
+            ControllerKind::Aplic if offset >= 0x4000 && offset % 32 == 0x1c => {
                 let top = self.top((offset - 0x4000) / 32);
                 top.map_or(0, |source| source << 16 | 1)
             }
@@ -82,7 +82,7 @@ impl Registers for &Model {
         let offset = address - BASE;
         let mut words = self.words.borrow_mut();
         match (self.kind, offset) {
-            (Kind::Plic, 0x20_0000..) if offset % 0x1000 == 4 => {
+            (ControllerKind::Plic, 0x20_0000..) if offset % 0x1000 == 4 => {
                 let index = (offset - 0x20_0000) / 0x1000;
                 let word = 0x2000 + 0x80 * index + u64::from(value / 32) * 4;
                 // A completion by a context that has not enabled the source is ignored.
@@ -90,7 +90,7 @@ impl Registers for &Model {
                     self.open.borrow_mut()[value as usize] = false;
                 }
             }
-            (Kind::Aplic, 0x1edc | 0x1fdc) => {
+            (ControllerKind::Aplic, 0x1edc | 0x1fdc) => {
                 let word = words.entry(0x1e00 + u64::from(value / 32) * 4).or_insert(0);
                 let bit = 1 << (value % 32);
                 *word = if offset == 0x1edc {
@@ -99,7 +99,7 @@ impl Registers for &Model {
                     *word & !bit
                 };
             }
-            (Kind::Plic, _)
+            (ControllerKind::Plic, _)
                 if !(offset < 0xa4
                     || (0x2000..0x2108).contains(&offset)
                     || offset >= 0x20_0000) =>
@@ -113,7 +113,7 @@ impl Registers for &Model {
     }
 }
 
-fn model(kind: Kind) -> Model {
+fn model(kind: ControllerKind) -> Model {
     Model {
         kind,
         // What firmware left on.
@@ -131,7 +131,7 @@ fn node(fdt: &mut FdtWriter, name: &str, reg: &[u64]) -> vm_fdt::FdtWriterNode {
 }
 
 /// The controller as a tree describes it, and the places of the harts.
-fn board(kind: Kind) -> Board {
+fn board(kind: ControllerKind) -> Board {
     let mut fdt = FdtWriter::new().unwrap();
     let root = fdt.begin_node("").unwrap();
     fdt.property_u32("#address-cells", 2).unwrap();
@@ -156,8 +156,8 @@ fn board(kind: Kind) -> Board {
     fdt.end_node(memory).unwrap();
     let plic = node(&mut fdt, "controller@c000000", &[BASE, 0x40_0000]);
     let (compatible, sources) = match kind {
-        Kind::Plic => ("sifive,plic-1.0.0", "riscv,ndev"),
-        Kind::Aplic => ("riscv,aplic", "riscv,num-sources"),
+        ControllerKind::Plic => ("sifive,plic-1.0.0", "riscv,ndev"),
+        ControllerKind::Aplic => ("riscv,aplic", "riscv,num-sources"),
     };
     fdt.property_string("compatible", compatible).unwrap();
     fdt.property_u32(sources, SOURCES).unwrap();
@@ -188,7 +188,7 @@ fn driver(model: &Model) -> (WiredDriver<&Model>, [Delivery; HARTS]) {
     (driver, places)
 }
 
-const KINDS: [Kind; 2] = [Kind::Plic, Kind::Aplic];
+const KINDS: [ControllerKind; 2] = [ControllerKind::Plic, ControllerKind::Aplic];
 
 #[test]
 fn claimed_source_waits_for_its_completion() {
