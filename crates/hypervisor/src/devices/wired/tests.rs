@@ -305,9 +305,9 @@ proptest! {
         }
         (1..=SOURCES).for_each(|source| driver.complete(source));
         let lines = *model.lines.borrow();
-        for hart in 0..HARTS {
+        for (hart, place) in places.into_iter().enumerate() {
             let mut claimed = Vec::new();
-            while let Some(source) = driver.claim(places[hart]) {
+            while let Some(source) = driver.claim(place) {
                 claimed.push(source);
             }
             let expected: Vec<u32> = (1..=SOURCES)
