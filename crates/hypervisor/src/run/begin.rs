@@ -102,6 +102,7 @@ fn resume(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
     start(vcpu, state, address, opaque);
     state.counters = counters;
     (state.steal_time, state.features) = (steal_time, features);
+    state.reports_steal_time = steal_time.is_on();
     state.supervisor.deadline = deadline;
     state.supervisor.injected = injected;
 }

@@ -235,7 +235,7 @@ fn run_vcpu(
     state.pauses = vm.pauses.begin();
     terms::set_pause_loops(hart, state.pauses, terms.trap_waits);
     let ready = now();
-    if state.steal_time.is_on() {
+    if state.reports_steal_time {
         steal_time::enter(system, (vm, vcpu), &mut state, ready);
     }
     hart.switch_cost.enter(ready);
@@ -268,7 +268,7 @@ fn run_vcpu(
         Leave::SpinOnWord | Leave::SpinForTurn => open,
         _ => false,
     };
-    if state.steal_time.is_on() {
+    if state.reports_steal_time {
         steal_time::leave(hart, vm, &mut state, reason, now());
     }
     switch::unload(system, hart, vcpu, &mut state, waits);

@@ -11,7 +11,7 @@ use spinwait::{Conditions, KnownLoop, LastPosition, PauseWindow, PollHistory, Sp
 
 use crate::hart::common;
 use crate::hart::context::GuestContext;
-use crate::hart::counters::Counters;
+use crate::hart::counters::{Counters, EventList};
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::{Interrupts, StaleFiles};
 use crate::memory::address::HostPhysical;
@@ -149,8 +149,8 @@ pub struct VcpuState {
     pub waits_for_word: bool,
     /// Features that its guest has switched.
     pub features: FirmwareFeatures,
-    /// Steal time that its guest reads.
-    pub steal_time: StealTime,
+    /// Set if [`VcpuState::steal_time`] is on: a copy, for each dispatch.
+    pub reports_steal_time: bool,
     /// Set if the last poll of the running vCPU found it spinning without a trap.
     pub spins_undetected: bool,
     /// Sibling that held the lock at the last spin exit, if known.
@@ -176,6 +176,10 @@ pub struct VcpuState {
     pub backoff: Backoff,
     /// Harts that may cache its translations.
     pub cached: Cached,
+    /// Steal time that its guest reads.
+    pub steal_time: StealTime,
+    /// List of events that a call has not gone through yet.
+    pub events: EventList,
 }
 
 impl VcpuState {
@@ -195,7 +199,9 @@ impl VcpuState {
             spinning: SpinHistory::default(),
             poll_history: PollHistory::default(),
             waits_for_word: false,
+            reports_steal_time: false,
             steal_time: StealTime::default(),
+            events: EventList::default(),
             features: FirmwareFeatures::default(),
             spins_undetected: false,
             holder: None,

@@ -102,8 +102,6 @@ pub struct Counters {
     open: CounterSet,
     /// `cycle` and `instret`.
     fixed: FixedCounters,
-    /// List of events that a call has not gone through yet: its address, and the number of entries that are done.
-    pub events: EventList,
     counters: [Counter; TOTAL],
 }
 
@@ -117,7 +115,6 @@ impl Default for Counters {
             held: CounterSet::EMPTY,
             open: CounterSet::EMPTY,
             fixed: FixedCounters::default(),
-            events: EventList::default(),
         }
     }
 }

@@ -149,9 +149,9 @@ fn event_information(
     let list = length.and_then(|length| exit.vm.memory.bytes(GuestPhysical::new(low), length));
     let list = list.filter(|_| high == 0).ok_or(SbiError::InvalidAddress)?;
     let (host, present) = (Physical::default(), present(exit));
-    let first = exit.state.counters.events.done(low);
+    let first = exit.state.events.done(low);
     let end = first.saturating_add(EVENTS_A_STEP).min(count);
-    exit.state.counters.events.note(low, 0);
+    exit.state.events.note(low, 0);
     for entry in (first..end).map(|entry| entry * EVENT_ENTRY_SIZE) {
         let read = |offset| {
             let at = GuestPhysical::new(low).checked_add(entry + offset)?;
@@ -173,7 +173,7 @@ fn event_information(
         list.write_word(entry + EVENT_ENTRY_OUTPUT, u32::from(counts), &host);
     }
     if end < count {
-        exit.state.counters.events.note(low, end);
+        exit.state.events.note(low, end);
         let context = &mut exit.state.context;
         context.program_counter = context.program_counter.wrapping_sub(4);
         return Ok(None);

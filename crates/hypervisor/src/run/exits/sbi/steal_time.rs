@@ -26,6 +26,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     let [low, high, flags, ..] = call.arguments;
     let memory = (&exit.vm.memory, &Physical::default());
     let steal_time = &mut exit.state.steal_time;
-    steal_time.set_area([low, high, flags], now().get(), memory)?;
-    Ok(0)
+    let outcome = steal_time.set_area([low, high, flags], now().get(), memory);
+    exit.state.reports_steal_time = steal_time.is_on();
+    Ok(outcome.map(|()| 0)?)
 }
