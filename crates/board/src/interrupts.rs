@@ -280,10 +280,9 @@ impl Wired {
         let cells: Vec<u32> = node.cells("interrupts-extended").collect();
         let (wires, _) = cells.as_chunks::<2>();
         // Without the property, wires and indices of harts have the same order.
-        let indices: Vec<u32> = node.cells("riscv,hart-indexes").collect();
         let harts = (0_u32..).zip(wires).filter_map(|(position, wire)| {
             let [controller, number] = *wire;
-            let index = indices.get(position as usize).copied();
+            let index = node.cells("riscv,hart-indexes").nth(position as usize);
             let index = u64::from(index.unwrap_or(position));
             let place = Delivery {
                 address: base.checked_add(registers(index))?,

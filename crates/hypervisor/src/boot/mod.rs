@@ -106,19 +106,24 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
 }
 
 /// Chooses the extensions that all harts use: what the board has, and this hart was found to have.
+#[inline(never)]
 fn choose_extensions(board: &Board) {
     let files = board.controller.imsic().is_some();
     let timer = board.all_have(isa::SSTC) && capabilities::has_supervisor_timer();
     common::choose(files, timer);
-    if !files {
-        console::emergency_line(format_args!(
-            "no IMSIC: guests have a PLIC, and their interrupts are delivered by the hypervisor"
-        ));
-    }
-    if !timer {
-        console::emergency_line(format_args!(
-            "no Sstc: the firmware sets the harts' timers, and guests set theirs by SBI"
-        ));
+    for (has, instead) in [
+        (
+            files,
+            "no IMSIC: guests have a PLIC, and their interrupts are delivered by the hypervisor",
+        ),
+        (
+            timer,
+            "no Sstc: the firmware sets the harts' timers, and guests set theirs by SBI",
+        ),
+    ] {
+        if !has {
+            console::emergency_line(format_args!("{instead}"));
+        }
     }
 }
 

@@ -50,6 +50,7 @@ impl BoardController {
     }
 
     /// Enables `source` in this mode, sending to `target`. By wires every source is a level.
+    #[inline(never)]
     pub fn enable(&self, source: u32, mode: SourceMode, target: Target) {
         match self {
             Self::Messages(driver) => driver.enable(source, mode, target),

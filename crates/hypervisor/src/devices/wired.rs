@@ -129,12 +129,12 @@ impl<R: Registers> WiredDriver<R> {
 
     /// Makes `source` lead to the hart of this index, whether or not it was on.
     pub fn enable(&self, source: u32, to: u32) {
-        self.change(source, |state| self.lead(source, state, Some(to)));
+        self.change(source, &mut |state| self.lead(source, state, Some(to)));
     }
 
     /// Makes `source`, if it is on, lead to another hart.
     pub fn send_to(&self, source: u32, to: u32) {
-        self.change(source, |state| {
+        self.change(source, &mut |state| {
             if state.to.is_some() {
                 self.lead(source, state, Some(to));
             }
@@ -143,7 +143,7 @@ impl<R: Registers> WiredDriver<R> {
 
     /// Switches `source` off. It need not be completed any more.
     pub fn silence(&self, source: u32) {
-        self.change(source, |state| {
+        self.change(source, &mut |state| {
             // A completion of a source that is off is ignored.
             self.end_claim(source, state);
             self.lead(source, state, None);
@@ -151,6 +151,7 @@ impl<R: Registers> WiredDriver<R> {
     }
 
     /// Claims the most urgent source for the calling hart, whose place this is.
+    #[inline(never)]
     pub fn claim(&self, own: Delivery) -> Option<u32> {
         let source = match self.kind {
             ControllerKind::Plic => self.registers.read(own.address + CLAIM),
@@ -159,7 +160,7 @@ impl<R: Registers> WiredDriver<R> {
             }
         };
         let mut known = false;
-        self.change(source, |state| {
+        self.change(source, &mut |state| {
             known = true;
             state.claimed = true;
             if self.kind == ControllerKind::Aplic {
@@ -171,10 +172,12 @@ impl<R: Registers> WiredDriver<R> {
 
     /// Completes a source: it interrupts again if its line is still high. A source that is not claimed is left alone.
     pub fn complete(&self, source: u32) {
-        self.change(source, |state| self.end_claim(source, state));
+        self.change(source, &mut |state| self.end_claim(source, state));
     }
 
-    fn change(&self, source: u32, change: impl FnOnce(&mut Source)) {
+    /// Changes the state of a source that exists. One copy of the code serves all changes.
+    #[inline(never)]
+    fn change(&self, source: u32, change: &mut dyn FnMut(&mut Source)) {
         let mut sources = self.sources.lock();
         if let Some(state) = sources.get_mut(source as usize).filter(|_| source != 0) {
             change(state);

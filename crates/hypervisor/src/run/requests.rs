@@ -41,7 +41,7 @@ pub fn carry_out_requests(
 }
 
 /// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
-#[inline]
+#[inline(never)]
 pub fn show_interrupts(vcpu: &Vcpu) {
     // SAFETY: hvip injects interrupts into the guest only.
     unsafe {

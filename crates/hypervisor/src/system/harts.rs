@@ -287,7 +287,8 @@ impl Hart {
         self.delivery.address + (u64::from(file.number()) << PAGE_SHIFT)
     }
 
-    /// Interrupts the hart: it leaves its guest, or wakes from idling.
+    /// Interrupts the hart: it leaves its guest, or wakes from idling. Out of line, so that the many places that kick stay small.
+    #[inline(never)]
     pub fn kick(&self) {
         if common::has_interrupt_files() {
             send_message(self.delivery.address, identity::KICK);

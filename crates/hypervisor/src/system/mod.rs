@@ -201,6 +201,7 @@ impl Hypervisor {
     }
 
     /// Lets the board's UART interrupt again, if it still wants attention.
+    #[inline(never)]
     pub fn resample_uart(&self) {
         if let Some(source) = self.uart_source() {
             self.controller.resample(source);

@@ -120,6 +120,12 @@ impl PollSchedule {
             unsafe { csr::write::<{ number::STIMECMP }>(at) };
             return;
         }
+        self.set_by_firmware(at);
+    }
+
+    /// Sets the timer of a hart without Sstc. Out of line, so that the many places that set the timer stay small.
+    #[inline(never)]
+    fn set_by_firmware(&self, at: u64) {
         // A timer that has not expired need not be set to the same time again. One that has expired interrupts until it is set.
         let before = self.armed.load(Ordering::Relaxed);
         if at != before || before <= hart::time() {

@@ -160,7 +160,16 @@ impl Plic {
         top.map(|(_, number)| number)
     }
 
+    /// Bits of the 32 sources of a word for which `test` holds.
+    #[inline(never)]
+    fn bits(&self, word: usize, test: fn(&Source) -> bool) -> u32 {
+        let first = word as u32 * 32;
+        let all = (0..32).filter(|bit| self.source(SourceNumber(first + bit)).is_some_and(test));
+        all.fold(0, |bits, bit| bits | 1 << bit)
+    }
+
     /// Shows a change of a source to the vCPUs that have enabled it.
+    #[inline(never)]
     fn show(&mut self, number: SourceNumber, effect: &mut dyn FnMut(Effect)) {
         for index in 0..self.contexts.len() {
             let concerned = self.contexts.get(index);
@@ -171,6 +180,7 @@ impl Plic {
     }
 
     /// Sets the wire to a vCPU.
+    #[inline(never)]
     fn show_to(&mut self, index: usize, effect: &mut dyn FnMut(Effect)) {
         let Some(context) = self.contexts.get(index) else {
             return;
@@ -188,6 +198,7 @@ impl Plic {
     }
 
     /// Sets a physical source at the board as the guest's registers say: on if any context has it enabled.
+    #[inline(never)]
     fn settle(&self, number: SourceNumber, effect: &mut dyn FnMut(Effect)) {
         let physical = self.source(number);
         if physical.is_none_or(|source| source.kind != SourceKind::Physical) {
@@ -225,11 +236,7 @@ impl Plic {
     /// Sets the enable bits of a context for 32 sources. Bits of sources that are not wired are read-only zeros.
     fn enable(&mut self, index: usize, word: usize, bits: u32, effect: &mut dyn FnMut(Effect)) {
         let first = word as u32 * 32;
-        let wired = (0..32).filter(|bit| {
-            let source = self.source(SourceNumber(first + bit));
-            source.is_some_and(|source| source.kind != SourceKind::Absent)
-        });
-        let bits = bits & wired.fold(0, |wired, bit| wired | 1 << bit);
+        let bits = bits & self.bits(word, |source| source.kind != SourceKind::Absent);
         let context = self.contexts.get_mut(index);
         let Some(enabled) = context.and_then(|context| context.enabled.get_mut(word)) else {
             return;

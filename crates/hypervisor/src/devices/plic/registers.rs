@@ -56,14 +56,7 @@ impl Plic {
         };
         let value = match register {
             Register::Priority(number) => self.source(number).map_or(0, |source| source.priority),
-            Register::Pending(word) => {
-                let first = word as u32 * 32;
-                let pending = (0..32).filter(|bit| {
-                    let source = self.source(SourceNumber(first + bit));
-                    source.is_some_and(|source| source.pending)
-                });
-                pending.fold(0, |bits, bit| bits | 1 << bit)
-            }
+            Register::Pending(word) => self.bits(word, |source| source.pending),
             Register::Enable { context, word } => {
                 let context = self.contexts.get(context);
                 let bits = context.and_then(|context| context.enabled.get(word));
