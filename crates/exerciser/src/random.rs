@@ -45,15 +45,17 @@ impl Random {
 }
 
 /// The exercises that draw random numbers, and so take a `seed`.
-pub const EXERCISES: [&str; 9] = [
+pub const EXERCISES: [&str; 11] = [
     "descriptors",
     "free-pages",
     "fuzz",
     "hostile",
+    "mixture",
     "pmu",
     "state",
     "timer",
     "translations",
+    "witness",
     "work",
 ];
 

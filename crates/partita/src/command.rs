@@ -10,6 +10,7 @@ mod diff;
 mod explain;
 mod failure;
 mod footprint;
+mod fuzz;
 mod images;
 mod input;
 mod laboratory;
@@ -80,6 +81,8 @@ enum Command {
     },
     /// Shows where the code of the hypervisor, or of another program, goes by crate and module
     Footprint(footprint::FootprintArguments),
+    /// Runs hostile systems drawn from a seed, and judges each run from outside
+    Fuzz(fuzz::FuzzArguments),
     /// Writes what a board boots to run a system, or describes a board
     Board(board::BoardArguments),
     /// Fetches and builds what Debian guests boot, unless it is there
@@ -151,6 +154,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Footprint(arguments) => footprint::execute(&arguments),
+        Command::Fuzz(arguments) => fuzz::execute(&arguments),
         Command::Board(arguments) => board::execute(&arguments),
         Command::Images {
             rebuild,

@@ -12,7 +12,7 @@ use abi::system::VmName;
 use machine::device::{Clock, Cycles};
 use machine::{Limit, Machine, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 use system::{System, Vm};
 
@@ -60,6 +60,8 @@ pub struct Run {
     account: Account,
     relay: Relay,
     console: Receiver<Piece>,
+    output: Sender<Piece>,
+    keys: Keys,
     users: Option<Users>,
     watcher: Option<Watcher>,
 }
@@ -151,7 +153,7 @@ impl Run {
         keys: Keys,
     ) -> Self {
         let (output, console) = channel();
-        let line = Line::new(output, machine.clock(), keys, false);
+        let line = Line::new(output.clone(), machine.clock(), keys.clone(), false);
         machine.system_mut().devices.attach_console(Box::new(line));
         let watcher = Watcher::attach(&mut machine, runs);
         Self {
@@ -160,6 +162,8 @@ impl Run {
             account,
             relay: Relay::new(),
             console,
+            output,
+            keys,
             users,
         }
     }
@@ -204,6 +208,11 @@ impl Run {
         self.account.report()
     }
 
+    /// How many reports of the performance monitor have been whole so far.
+    pub const fn reports(&self) -> usize {
+        self.account.reports()
+    }
+
     /// Machine time since reset.
     fn now(&self) -> Duration {
         let now = Cycles(self.machine.now());
@@ -240,17 +249,28 @@ impl Run {
         self.waits()
     }
 
-    /// Asks the hypervisor to power everything off, which ends the run when it is followed. What the console has said must have been
-    /// looked at.
+    /// Asks the hypervisor to power everything off, which ends the run when it is followed.
     pub fn power_off(&mut self) {
-        let (output, console) = channel();
-        let keys = Keys::closed();
-        keys.send(POWER_OFF_KEYS);
-        let line = Line::new(output, self.machine.clock(), keys, false);
+        self.type_keys(POWER_OFF_KEYS);
+    }
+
+    /// Types keys on the board's console from now on, one in each millisecond of machine time, behind those that still wait.
+    pub fn type_keys(&mut self, keys: &[u8]) {
+        self.keys.send(keys);
+        let line = Line::new(
+            self.output.clone(),
+            self.machine.clock(),
+            self.keys.clone(),
+            false,
+        );
         let devices = &mut self.machine.system_mut().devices;
         // The UART asks a line for its keys when it is attached.
         devices.attach_console(Box::new(line));
-        self.console = console;
+    }
+
+    /// Returns whether keys wait to be typed.
+    pub fn has_keys(&self) -> bool {
+        !self.keys.are_none()
     }
 
     /// Counts of the workload of the VM that ran alone, and its failures.

@@ -13,7 +13,7 @@ use tidy::{links, rules::MAX_FILE_LINES};
 const ALLOWED: [(&str, &str, usize); 0] = [];
 
 /// Crates with the other crates that they may know, from the bottom. Each knows those before it alone.
-const KNOWS: [(&str, &[&str]); 17] = [
+const KNOWS: [(&str, &[&str]); 18] = [
     ("tidy", &[]),
     ("riscv", &[]),
     ("splitmix", &[]),
@@ -39,12 +39,14 @@ const KNOWS: [(&str, &[&str]); 17] = [
         "study",
         &["abi", "exerciser", "machine", "runner", "system"],
     ),
+    ("fuzz", &["abi", "exerciser", "machine", "runner", "system"]),
     (
         "partita",
         &[
             "abi",
             "board",
             "exerciser",
+            "fuzz",
             "guest-images",
             "machine",
             "riscv",

@@ -137,6 +137,28 @@ fn attack(disk: &Disk, harts: usize, manner: Manner, seed: u64) {
     });
 }
 
+/// A part of an attack, by one hart: a few descriptors, an index that may jump, a notification; now and then a driver that starts anew.
+pub(super) fn event(disk: &mut Disk, random: &mut Random) {
+    if random.one_in(8) || disk.needs_reset() {
+        // A device that refuses to start is no finding of this exercise: its registers may have been written with anything.
+        let _ = disk.start();
+    }
+    let gentle = random.one_in(2);
+    for _ in 0..4 + random.below(32) {
+        describe(disk, gentle, random);
+    }
+    let (_, available, _) = disk.places();
+    for entry in 0..ENTRIES {
+        store16(available + 4 + 2 * entry, random.below(ENTRIES) as u16);
+    }
+    let index = match random.one_in(8) {
+        true => random.below(1 << 16) as u16,
+        false => disk.used_index().wrapping_add(random.below(4) as u16),
+    };
+    store16(available + 2, index);
+    disk.notify();
+}
+
 /// Writes a descriptor. What it names is data of the disk's requests, or not the guest's at all.
 fn describe(disk: &Disk, gentle: bool, random: &mut Random) {
     let (descriptors, _, data) = disk.places();

@@ -122,16 +122,7 @@ impl Tally {
                 if let Some(slot) = self.causes.get(cause as usize) {
                     slot.fetch_add(1, Ordering::Relaxed);
                 }
-                // A program may enable and raise the supervisor's own interrupts, and the one that the
-                // hypervisor adds: writing sie and sip is enough (AIA specification, "Virtual interrupts").
-                let own = match host {
-                    Host::VirtualMachine => OWN_INTERRUPTS | 1 << NOTIFICATION_INTERRUPT,
-                    _ => OWN_INTERRUPTS,
-                };
-                let code = cause & !INTERRUPT;
-                let causes = if code == cause { PLAIN_CAUSES } else { own };
-                let is_known = code < 64 && causes >> code & 1 == 1;
-                if !is_known && host != Host::WithHypervisorExtension {
+                if is_strange(host, ending) {
                     self.strange.fetch_add(1, Ordering::Relaxed);
                     say!(
                         "fuzz hart={} program={number}: scause={cause:#x} stval={value:#x} sepc={pc:#x}",
@@ -144,9 +135,26 @@ impl Tally {
     }
 }
 
+/// Tests whether a program ended in what a hart without the hypervisor extension does not have.
+pub(super) fn is_strange(host: Host, ending: Ending) -> bool {
+    let Ending::Trapped { cause, .. } = ending else {
+        return false;
+    };
+    // A program may enable and raise the supervisor's own interrupts, and the one that the
+    // hypervisor adds: writing sie and sip is enough (AIA specification, "Virtual interrupts").
+    let own = match host {
+        Host::VirtualMachine => OWN_INTERRUPTS | 1 << NOTIFICATION_INTERRUPT,
+        _ => OWN_INTERRUPTS,
+    };
+    let code = cause & !INTERRUPT;
+    let causes = if code == cause { PLAIN_CAUSES } else { own };
+    let is_known = code < 64 && causes >> code & 1 == 1;
+    !is_known && host != Host::WithHypervisorExtension
+}
+
 /// One hart's fuzzer.
 #[derive(Debug)]
-struct Fuzzer {
+pub(super) struct Fuzzer {
     sandbox: Sandbox,
     supervisor: Space,
     user: Space,
@@ -155,7 +163,7 @@ struct Fuzzer {
 }
 
 impl Fuzzer {
-    fn new(hart: &Hart, host: Host) -> Option<Self> {
+    pub(super) fn new(hart: &Hart, host: Host) -> Option<Self> {
         let sandbox = Sandbox::of(hart);
         let scrap = frames::take(SCRAP_FRAMES)?;
         let space = |user: u64| -> Option<Space> {
@@ -173,7 +181,7 @@ impl Fuzzer {
         })
     }
 
-    fn step(&mut self, mut random: Random, trace: Option<u64>) -> Ending {
+    pub(super) fn step(&mut self, mut random: Random, trace: Option<u64>) -> Ending {
         let limits = Limits {
             pc: self.sandbox.program(),
             forbidden: (self.sandbox.page(), self.sandbox.data() + FRAME),

@@ -13,6 +13,7 @@ pub mod fuzz;
 pub mod heartbeat;
 pub mod hostile;
 pub mod ipi;
+pub mod mixture;
 pub mod pmu;
 pub mod reboot;
 pub mod sleep;
@@ -21,6 +22,7 @@ pub mod steal;
 pub mod storm;
 pub mod timer;
 pub mod translations;
+pub mod witness;
 pub mod work;
 
 /// How an exercise ended.
@@ -66,6 +68,8 @@ const EXERCISES: &[Exercise] = &[
     work::EXERCISE,
     reboot::EXERCISE,
     free_pages::EXERCISE,
+    witness::EXERCISE,
+    mixture::EXERCISE,
 ];
 
 /// Former names of exercises, with the present ones.

@@ -18,7 +18,7 @@ use system::cache::NoCache;
 pub(super) const EXIT_CODES: &str =
     "Exit codes, those of `partita machine` aside, which its own --help lists:
   0    what was asked for was done; after a run: every VM powered off in order
-  1    the system file or a profile has mistakes
+  1    the system file or a profile has mistakes; or `fuzz` has found something
   2    the command line has mistakes
   3    a run ended, but a VM failed or did not power off
   4    a run took longer than it may, or everybody in it waited for what would never come
@@ -59,6 +59,9 @@ pub enum Failure {
     /// The time limit: which, and who had not come to an end.
     #[error("the run took longer than it may and was ended: {0}")]
     TimeLimit(String),
+    /// The farm found invariants broken.
+    #[error("{0} of the systems broke an invariant")]
+    Findings(usize),
     /// No guest could go on.
     #[error(
         "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
@@ -185,6 +188,7 @@ impl Failure {
             Self::Store(_) | Self::Merge(_) => 5,
             Self::Shard { .. } => 0,
             Self::Series(_) => 130,
+            Self::Findings(_) => 1,
             Self::Vm(_) => 3,
             Self::TimeLimit(_) | Self::Waiting => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,

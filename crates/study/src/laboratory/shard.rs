@@ -21,6 +21,13 @@ pub struct Shard {
 #[error("give NUMBER/ALL, such as 2/4 for the second of four")]
 pub struct NoShard;
 
+impl Shard {
+    /// Which part it is, from 0, and of how many.
+    pub const fn part(self) -> (u64, u64) {
+        (self.number as u64 - 1, self.of as u64)
+    }
+}
+
 impl FromStr for Shard {
     type Err = NoShard;
 

@@ -1,0 +1,221 @@
+//! A case: a system, what its guests do, and what its operator says when.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Name of the VM that is judged: it does nothing hostile, and nobody may reach it.
+pub const WITNESS: &str = "witness";
+/// File of the shared disk, beside the system file.
+pub const SHARED_DISK: &str = "shared.img";
+/// Bytes of each slice of the shared disk; a VM's own disk is as long.
+pub const SLICE_BYTES: u64 = 256 << 10;
+/// MiB of the computer beside the VMs: the hypervisor, the firmware and the system image.
+const HOST_MIB: u64 = 64;
+
+/// Access of a guest to its disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestDisk {
+    /// A slice of the disk that all share.
+    Slice,
+    /// A disk of the VM's own, each request of which the hypervisor checks.
+    General,
+    /// The same with less work for simple requests.
+    Fast,
+}
+
+/// What a guest does: an exercise with its options.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Name of the exercise.
+    pub exercise: String,
+    /// Its options.
+    pub options: BTreeMap<String, String>,
+}
+
+impl Program {
+    /// The program of an exercise with these options.
+    pub fn new(exercise: &str, options: &[(&str, String)]) -> Self {
+        let options = options.iter();
+        Self {
+            exercise: String::from(exercise),
+            options: options
+                .map(|(name, value)| (String::from(*name), value.clone()))
+                .collect(),
+        }
+    }
+
+    /// The guest's command line.
+    pub fn command_line(&self) -> String {
+        let mut line = format!("exercise={}", self.exercise);
+        for (name, value) in &self.options {
+            let _ = write!(line, " {name}={value}");
+        }
+        line
+    }
+}
+
+/// A VM of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guest {
+    /// Its name.
+    pub name: String,
+    /// Virtual CPUs.
+    pub vcpus: u64,
+    /// Memory in MiB.
+    pub memory: u64,
+    /// Weight of the VM.
+    pub share: u64,
+    /// Further keys of the VM, each with its TOML value.
+    pub settings: BTreeMap<String, String>,
+    /// Its disk.
+    pub disk: Option<GuestDisk>,
+    /// What it does.
+    pub program: Program,
+}
+
+/// A command of the operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// When its first key is typed, in microseconds of machine time since power-on.
+    pub at_us: u64,
+    /// The line.
+    pub line: String,
+}
+
+/// A system with all that happens in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Seed of the farm.
+    pub seed: u64,
+    /// Number among the systems of the seed.
+    pub number: u64,
+    /// Harts of the computer.
+    pub harts: u64,
+    /// Guest interrupt files of each hart.
+    pub guest_files: u64,
+    /// Profile of the machine; without one every instruction takes a cycle.
+    pub profile: Option<String>,
+    /// Seed of the machine's devices.
+    pub machine_seed: u64,
+    /// Checks each translation that a hart uses against the tables.
+    pub check_translations: bool,
+    /// Further keys of the system, each with its TOML value.
+    pub settings: BTreeMap<String, String>,
+    /// Keys of the system's table `experiment`.
+    pub experiment: BTreeMap<String, String>,
+    /// The VMs, the witness first.
+    pub vms: Vec<Guest>,
+    /// The operator's commands, the earliest first.
+    pub commands: Vec<Command>,
+    /// Machine time in microseconds after which the operator stops every VM.
+    pub end_us: u64,
+}
+
+impl Case {
+    /// The VMs that are hostile.
+    pub fn hostile(&self) -> impl Iterator<Item = &Guest> {
+        self.vms.iter().filter(|vm| vm.name != WITNESS)
+    }
+
+    /// The witness.
+    pub fn witness(&self) -> Option<&Guest> {
+        self.vms.iter().find(|vm| vm.name == WITNESS)
+    }
+
+    /// Key of the pattern that a VM's slice is filled with.
+    pub fn disk_key(&self, index: usize) -> u64 {
+        1 + (self.seed.rotate_left(20) ^ self.number.rotate_left(8) ^ index as u64)
+    }
+
+    /// Harts that the witness's share promises while it computes. `None` where no share is promised: vCPUs that stay on one hart
+    /// each, a queue a hart, and policies that are there to be compared with.
+    pub fn promised_harts(&self) -> Option<f64> {
+        let defaults = [
+            ("scheduling", "\"floating\""),
+            ("run-queue", "\"global\""),
+            ("spin", "\"reservation\""),
+        ];
+        for (key, default) in defaults {
+            if self.settings.get(key).is_some_and(|value| value != default) {
+                return None;
+            }
+        }
+        if !self.experiment.is_empty() {
+            return None;
+        }
+        let witness = self.witness()?;
+        let all: u64 = self.vms.iter().map(|vm| vm.share).sum();
+        let part = witness.share as f64 / all.max(1) as f64;
+        Some((self.harts as f64 * part).min(witness.vcpus as f64))
+    }
+
+    /// The system file.
+    pub fn system_file(&self) -> String {
+        let memory = HOST_MIB + self.vms.iter().map(|vm| vm.memory).sum::<u64>();
+        let mut text = format!(
+            "# Drawn by `partita fuzz`: seed {}, system {}.\n\nharts = {}\nmemory = \"{memory} MiB\"\nguest-interrupt-files = {}\n\
+             when-idle = \"stay\"\n",
+            self.seed, self.number, self.harts, self.guest_files
+        );
+        lines(&mut text, &self.settings);
+        if !self.experiment.is_empty() {
+            text += "\n[experiment]\n";
+            lines(&mut text, &self.experiment);
+        }
+        if self.vms.iter().any(|vm| vm.disk == Some(GuestDisk::Slice)) {
+            let _ = write!(
+                text,
+                "\n[disk.shared]\nfile = \"{SHARED_DISK}\"\npersistent = true\nraw = true\n"
+            );
+        }
+        for (index, vm) in self.vms.iter().enumerate() {
+            self.vm(&mut text, index, vm);
+        }
+        text
+    }
+
+    fn vm(&self, text: &mut String, index: usize, vm: &Guest) {
+        let Guest {
+            name,
+            vcpus,
+            memory,
+            share,
+            ..
+        } = vm;
+        let _ = write!(
+            text,
+            "\n[vm.{name}]\nvcpus = {vcpus}\nmemory = \"{memory} MiB\"\nshare = {share}\nkernel = \"image:exerciser\"\n\
+             command-line = \"{}\"\n",
+            vm.program.command_line()
+        );
+        lines(text, &vm.settings);
+        let own = own_disk(name);
+        let disk = match vm.disk {
+            None => return,
+            Some(GuestDisk::Slice) => format!(
+                "slice-of = \"shared\", offset = \"{} B\", size = \"{SLICE_BYTES} B\"",
+                index as u64 * SLICE_BYTES
+            ),
+            Some(GuestDisk::General) => format!("file = \"{own}\", raw = true, io = \"general\""),
+            Some(GuestDisk::Fast) => format!("file = \"{own}\", raw = true, io = \"fast\""),
+        };
+        let _ = writeln!(text, "disks = [{{ {disk} }}]");
+    }
+}
+
+/// File of a VM's own disk, beside the system file.
+pub fn own_disk(vm: &str) -> String {
+    format!("{vm}.img")
+}
+
+fn lines(text: &mut String, settings: &BTreeMap<String, String>) {
+    for (key, value) in settings {
+        let _ = writeln!(text, "{key} = {value}");
+    }
+}

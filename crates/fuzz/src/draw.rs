@@ -1,0 +1,217 @@
+//! Cases drawn from a seed.
+
+mod programs;
+
+use crate::case::{Case, Command, Guest, GuestDisk, Program, WITNESS};
+use exerciser::random::Random;
+use std::collections::BTreeMap;
+
+/// How long the witness works, in milliseconds of machine time.
+pub(crate) const WITNESS_MS: u64 = 120;
+/// Machine time from power-on to where the operator stops every VM, in microseconds: the witness has ended by then.
+const END_US: u64 = 260_000;
+/// Machine time between two commands of the operator, whose keys take a millisecond each, in microseconds.
+const COMMAND_US: u64 = 30_000;
+/// Machine time before the first command, in microseconds: the hypervisor is up by then.
+const FIRST_COMMAND_US: u64 = 15_000;
+/// Memory of each VM in MiB.
+const MEMORY: u64 = 16;
+
+/// The case with this number of those of a seed. A case does not depend on how many are drawn.
+pub fn draw(seed: u64, number: u64) -> Case {
+    let mut random = Random::stream(seed, number);
+    let harts = 1 + random.below(3);
+    let measured = random.one_in(2);
+    let mut vms = vec![witness(&mut random, harts)];
+    for name in ["a", "b"].into_iter().take(1 + random.below(2) as usize) {
+        vms.push(hostile(&mut random, name, harts));
+    }
+    let check_translations = !measured && random.one_in(4);
+    let mut case = Case {
+        seed,
+        number,
+        harts,
+        guest_files: random.pick(&[0, 1, 3, 7]),
+        profile: measured.then(|| pick(&mut random, &["k3-class", "k3-class", "rocket-h"])),
+        machine_seed: random.below(1 << 32),
+        check_translations,
+        settings: settings(&mut random),
+        experiment: BTreeMap::new(),
+        commands: commands(&mut random, &vms),
+        vms,
+        end_us: END_US,
+    };
+    if harts > 1 && random.one_in(6) && !case.settings.contains_key("scheduling") {
+        let always = (String::from("migration"), String::from("\"always\""));
+        case.experiment.extend([always]);
+    }
+    let key = case.disk_key(0).to_string();
+    if let Some(witness) = case.vms.first_mut().filter(|vm| vm.disk.is_some()) {
+        let options = &mut witness.program.options;
+        options.insert(String::from("disk-key"), key);
+    }
+    case
+}
+
+/// One of these words.
+fn pick(random: &mut Random, words: &[&str]) -> String {
+    let index = random.below(words.len() as u64) as usize;
+    words
+        .get(index)
+        .map_or_else(String::new, |word| String::from(*word))
+}
+
+/// Keys of the system; those that are left away have their defaults.
+fn settings(random: &mut Random) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let mut maybe = |random: &mut Random, key: &str, chances: u64, values: &[&str]| {
+        if random.one_in(chances) {
+            let value = pick(random, values);
+            settings.insert(String::from(key), format!("\"{value}\""));
+        }
+    };
+    maybe(random, "time-slice", 3, &["1 ms", "2 ms"]);
+    maybe(random, "scheduling", 6, &["pinned"]);
+    maybe(random, "run-queue", 6, &["per-hart"]);
+    maybe(random, "tlb-purge", 4, &["one-shot", "last-host"]);
+    settings
+}
+
+/// The VM that is judged.
+fn witness(random: &mut Random, harts: u64) -> Guest {
+    let options = [
+        ("duration-ms", WITNESS_MS.to_string()),
+        ("memory-kib", String::from("256")),
+        ("seed", random.below(1 << 20).to_string()),
+    ];
+    let disk = random.one_in(2).then_some(GuestDisk::Slice);
+    Guest {
+        name: String::from(WITNESS),
+        vcpus: 1 + random.below(harts.min(2)),
+        memory: MEMORY,
+        share: random.pick(&[50, 50, 100, 25]),
+        settings: placement(random, disk),
+        disk,
+        program: Program::new("witness", &options),
+    }
+}
+
+/// A VM that is hostile.
+fn hostile(random: &mut Random, name: &str, harts: u64) -> Guest {
+    let disk = match random.below(4) {
+        0 => None,
+        1 => Some(GuestDisk::General),
+        2 => Some(GuestDisk::Fast),
+        _ => Some(GuestDisk::Slice),
+    };
+    let vcpus = 1 + random.below(harts + 1);
+    let mut settings = placement(random, disk);
+    let is_paged = settings
+        .get("placement")
+        .is_some_and(|placement| placement == "\"paged\"");
+    if is_paged && random.one_in(3) {
+        settings.insert(String::from("balloon"), String::from("true"));
+    }
+    if random.one_in(4) {
+        settings.insert(String::from("on-failure"), String::from("\"restart\""));
+    }
+    if random.one_in(2) {
+        settings.insert(String::from("fault-limit"), String::from("2000"));
+    }
+    Guest {
+        name: String::from(name),
+        vcpus,
+        memory: MEMORY,
+        share: 50,
+        settings,
+        disk,
+        program: programs::draw(random, vcpus, is_paged, disk.is_some()),
+    }
+}
+
+/// Where the VM's memory lies, and who translates for it.
+fn placement(random: &mut Random, disk: Option<GuestDisk>) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    let mut set = |key: &str, value: &str| {
+        settings.insert(String::from(key), format!("\"{value}\""));
+    };
+    set(
+        "placement",
+        &pick(random, &["real", "resident", "paged", "paged"]),
+    );
+    if random.one_in(5) {
+        set("translation", "shadow");
+    }
+    // What is not said for a disk holds for whatever else the VM has.
+    if disk.is_none() || disk == Some(GuestDisk::Slice) {
+        set("io", "general");
+    }
+    settings
+}
+
+/// What the operator says to the hostile VMs meanwhile.
+fn commands(random: &mut Random, vms: &[Guest]) -> Vec<Command> {
+    let hostile: Vec<&str> = vms
+        .iter()
+        .filter(|vm| vm.name != WITNESS)
+        .map(|vm| vm.name.as_str())
+        .collect();
+    let count = random.below(5);
+    let mut commands = Vec::new();
+    for number in 0..count {
+        let vm = pick(random, &hostile);
+        let line = match random.below(8) {
+            0..3 => format!("vm restart {vm}"),
+            3 => format!("vm stop {vm}"),
+            4 => format!("vm start {vm}"),
+            5 => format!("vm pause {vm}"),
+            6 => format!("vm resume {vm}"),
+            _ => String::from("stats"),
+        };
+        commands.push(Command {
+            at_us: FIRST_COMMAND_US + number * COMMAND_US + random.below(COMMAND_US / 3),
+            line,
+        });
+    }
+    commands
+}
+
+#[cfg(test)]
+mod tests {
+    use super::draw;
+    use crate::case::Case;
+    use system::{Document, System};
+
+    #[test]
+    fn every_drawn_system_is_valid() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..150 {
+            let case = draw(3, number);
+            crate::disk::make(&case, folder.path()).unwrap();
+            let text = case.system_file();
+            let path = folder.path().join("system.toml");
+            let document = Document::new(&path, text.clone(), &[]);
+            let system = document.and_then(|document| System::read(&document));
+            if let Err(mistakes) = system {
+                panic!("{mistakes}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn cases_outlast_their_files() {
+        for number in 0..40 {
+            let case = draw(1, number);
+            let text = serde_json::to_string(&case).unwrap();
+            let read: Case = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, case);
+        }
+    }
+
+    #[test]
+    fn seeds_and_numbers_differ() {
+        assert_eq!(draw(1, 5), draw(1, 5));
+        assert_ne!(draw(1, 5).vms, draw(2, 5).vms);
+        assert_ne!(draw(1, 5).vms, draw(1, 6).vms);
+    }
+}
