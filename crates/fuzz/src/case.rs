@@ -25,7 +25,7 @@ pub enum GuestDisk {
     Fast,
 }
 
-/// What a guest does: an exercise with its options.
+/// Program of a guest: an exercise with its options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -73,7 +73,7 @@ pub struct Guest {
     pub settings: BTreeMap<String, String>,
     /// Its disk.
     pub disk: Option<GuestDisk>,
-    /// What it does.
+    /// Its program.
     pub program: Program,
 }
 

@@ -1,10 +1,12 @@
 //! Cases drawn from a seed.
 
 mod programs;
+mod words;
 
 use crate::case::{Case, Command, Guest, GuestDisk, Program, WITNESS};
 use exerciser::random::Random;
 use std::collections::BTreeMap;
+use words::pick;
 
 /// How long the witness works, in milliseconds of machine time.
 pub(crate) const WITNESS_MS: u64 = 120;
@@ -51,14 +53,6 @@ pub fn draw(seed: u64, number: u64) -> Case {
         options.insert(String::from("disk-key"), key);
     }
     case
-}
-
-/// One of these words.
-fn pick(random: &mut Random, words: &[&str]) -> String {
-    let index = random.below(words.len() as u64) as usize;
-    words
-        .get(index)
-        .map_or_else(String::new, |word| String::from(*word))
 }
 
 /// Keys of the system; those that are left away have their defaults.
@@ -149,7 +143,7 @@ fn placement(random: &mut Random, disk: Option<GuestDisk>) -> BTreeMap<String, S
     settings
 }
 
-/// What the operator says to the hostile VMs meanwhile.
+/// Commands of the operator to the hostile VMs.
 fn commands(random: &mut Random, vms: &[Guest]) -> Vec<Command> {
     let hostile: Vec<&str> = vms
         .iter()

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// What the farm tries.
+/// Cases that the farm tries.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Seed of all cases.

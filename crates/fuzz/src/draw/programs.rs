@@ -1,6 +1,6 @@
-//! What hostile guests do.
+//! Programs of hostile guests.
 
-use super::pick;
+use super::words::pick;
 use crate::case::Program;
 use exerciser::random::Random;
 
