@@ -34,7 +34,7 @@ pub struct Plan {
 pub struct Tried {
     /// The case with what it breaks, which may be nothing.
     pub finding: Finding,
-    /// What showed.
+    /// Observations of its run.
     pub observed: Observed,
 }
 

@@ -8,7 +8,7 @@ use runner::report::Report;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What must hold in every run.
+/// Invariant of every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Invariant {
@@ -89,7 +89,7 @@ impl fmt::Display for Invariant {
 pub struct Violation {
     /// Which.
     pub invariant: Invariant,
-    /// What showed it.
+    /// Observation that shows it.
     pub detail: String,
 }
 

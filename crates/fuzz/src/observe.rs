@@ -44,7 +44,7 @@ pub enum CaseError {
     BrokenOff,
 }
 
-/// What showed of a run.
+/// Observations of a run.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// End of the console.
@@ -136,7 +136,7 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
     Ok(observed)
 }
 
-/// What the console said.
+/// Lines of the console so far.
 #[derive(Debug, Default)]
 struct Told {
     lines: Vec<String>,
