@@ -217,7 +217,7 @@ impl Watch<'_> {
             if is_over(stop) {
                 return Ok(stop);
             }
-            self.say(&[line.clone()]);
+            self.say(std::slice::from_ref(line));
         }
         let stop = self.follow(self.cycles(case.end_us))?;
         if is_over(stop) {

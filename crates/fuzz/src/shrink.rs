@@ -28,6 +28,9 @@ const CLASSES: [&str; 10] = [
     "waits",
 ];
 
+/// Change of a VM to a smaller one.
+type Change<'a> = &'a dyn Fn(&mut Guest);
+
 /// Shrinks a case by at most so many tries. The result breaks the first invariant that `found` breaks.
 ///
 /// # Errors
@@ -155,7 +158,7 @@ fn drop_disk(vm: &mut Guest) {
 }
 
 /// Lets a guest do less.
-fn less_work(vm: &Guest, with_vm: &mut dyn FnMut(&dyn Fn(&mut Guest))) {
+fn less_work(vm: &Guest, with_vm: &mut dyn FnMut(Change<'_>)) {
     let options = &vm.program.options;
     if vm.program.exercise == "mixture" {
         let all = CLASSES.join(",");
