@@ -279,19 +279,17 @@ impl Wired {
         let base = node.registers().first()?.start;
         let cells: Vec<u32> = node.cells("interrupts-extended").collect();
         let (wires, _) = cells.as_chunks::<2>();
-        // Without the property, wires and indices of harts have the same order.
-        let harts = (0_u32..).zip(wires).filter_map(|(position, wire)| {
-            let [controller, number] = *wire;
+        let mut harts = Vec::new();
+        for (position, [controller, number]) in (0_u32..).zip(wires.iter().copied()) {
+            // Without the property, wires and indices of harts have the same order.
             let index = node.cells("riscv,hart-indexes").nth(position as usize);
             let index = u64::from(index.unwrap_or(position));
-            let place = Delivery {
-                address: base.checked_add(registers(index))?,
-                index,
-            };
-            let is_used = number == SUPERVISOR_EXTERNAL && index < MAX_WIRES;
-            is_used.then_some(File { controller, place })
-        });
-        let harts: Vec<File> = harts.collect();
+            if number == SUPERVISOR_EXTERNAL && index < MAX_WIRES {
+                let address = base.checked_add(registers(index))?;
+                let place = Delivery { address, index };
+                harts.push(File { controller, place });
+            }
+        }
         (!harts.is_empty()).then_some(Self {
             base,
             sources: node.word(sources).unwrap_or(0).min(plic::MAX_SOURCE),
@@ -315,15 +313,23 @@ pub(crate) fn read(tree: &Tree<'_>) -> Interrupts {
             .and_then(Aplic::read);
         return Interrupts::Messages { imsic, aplic };
     }
-    let wired = |name: &str, sources: &str, registers: WireRegisters| {
+    let names = [
+        (true, "riscv,aplic"),
+        (false, "riscv,plic0"),
+        (false, "sifive,plic-1.0.0"),
+        (false, "thead,c900-plic"),
+    ];
+    for (is_aplic, name) in names {
+        let (sources, registers): (&str, WireRegisters) = match is_aplic {
+            true => ("riscv,num-sources", delivery_structure),
+            false => ("riscv,ndev", plic_context),
+        };
         let mut nodes = tree.compatible(name);
-        nodes.find_map(|node| Wired::read(node, sources, registers))
-    };
-    if let Some(aplic) = wired("riscv,aplic", "riscv,num-sources", delivery_structure) {
-        return Interrupts::Direct(aplic);
+        match nodes.find_map(|node| Wired::read(node, sources, registers)) {
+            Some(wired) if is_aplic => return Interrupts::Direct(wired),
+            Some(wired) => return Interrupts::Plic(wired),
+            None => {}
+        }
     }
-    let plic = ["riscv,plic0", "sifive,plic-1.0.0", "thead,c900-plic"]
-        .into_iter()
-        .find_map(|name| wired(name, "riscv,ndev", plic_context));
-    plic.map_or(Interrupts::Unknown, Interrupts::Plic)
+    Interrupts::Unknown
 }

@@ -44,6 +44,8 @@ pub struct Board {
     pub timebase: u64,
     pub uart: u64,
     pub aplic: u64,
+    /// Address and bytes of the PLIC; 0 where there is none.
+    pub plic: (u64, u64),
     /// The clock that tells the date; 0 where there is none.
     pub clock: u64,
     pub slots: [Slot; MAX_SLOTS],
@@ -164,6 +166,7 @@ impl Board {
             timebase: 0,
             uart: 0,
             aplic: 0,
+            plic: (0, 0),
             clock: 0,
             slots: [Slot::default(); MAX_SLOTS],
             slot_count: 0,
@@ -262,6 +265,9 @@ impl Board {
             if node.property("riscv,children").is_none() {
                 self.aplic = address(node).unwrap_or(0);
             }
+        } else if is_compatible(node, "sifive,plic-1.0.0") {
+            let size = node.reg().and_then(|mut regions| regions.next()?.size);
+            self.plic = (address(node).unwrap_or(0), size.unwrap_or(0) as u64);
         } else if is_compatible(node, "ns16550a") {
             self.uart = address(node).unwrap_or(0);
         } else if is_compatible(node, "google,goldfish-rtc") {

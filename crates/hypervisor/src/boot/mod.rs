@@ -111,20 +111,17 @@ fn choose_extensions(board: &Board) {
     let files = board.controller.imsic().is_some();
     let timer = board.all_have(isa::SSTC) && capabilities::has_supervisor_timer();
     common::choose(files, timer);
-    for (has, instead) in [
-        (
-            files,
-            "no IMSIC: guests have a PLIC, and their interrupts are delivered by the hypervisor",
-        ),
-        (
-            timer,
-            "no Sstc: the firmware sets the harts' timers, and guests set theirs by SBI",
-        ),
-    ] {
-        if !has {
-            console::emergency_line(format_args!("{instead}"));
-        }
+    if !files {
+        tell("no IMSIC: guests have a PLIC, and their interrupts are delivered by the hypervisor");
     }
+    if !timer {
+        tell("no Sstc: the firmware sets the harts' timers, and guests set theirs by SBI");
+    }
+}
+
+#[inline(never)]
+fn tell(line: &str) {
+    console::emergency_line(format_args!("{line}"));
 }
 
 /// The tree that the firmware passed.

@@ -235,10 +235,12 @@ impl<R: Registers> WiredDriver<R> {
         self.write(at, bits);
     }
 
+    #[inline(never)]
     fn write_mode(&self, source: u32, mode: SourceMode) {
         self.write(SOURCECFG - WORD + WORD * u64::from(source), mode.field());
     }
 
+    #[inline(never)]
     fn write(&self, offset: u64, value: u32) {
         self.registers.write(self.base + offset, value);
     }

@@ -235,7 +235,7 @@ pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: Identity) {
 }
 
 /// Makes the vCPU see its interrupts: now if it runs, at its dispatch if it waits.
-#[inline]
+#[inline(never)]
 pub fn notify(system: &Hypervisor, vcpu: &Vcpu) {
     kick_where_it_runs(system, vcpu);
     system::wake(system, vcpu.id);

@@ -19,6 +19,7 @@ fn is_ours(address: u64) -> bool {
     address >= board.memory.0 && address < board.memory.1
         || within(board.uart, 4096)
         || within(board.aplic, 0x8000)
+        || within(board.plic.0, board.plic.1)
         || within(board.clock, 0x1000)
         || board
             .slots
