@@ -50,6 +50,7 @@ impl Extensions {
 
     /// Tests for an extension by its name in lower case.
     #[must_use]
+    #[inline(never)]
     pub fn has(&self, name: &str) -> bool {
         self.names.iter().any(|have| have == name)
     }

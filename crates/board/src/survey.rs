@@ -177,6 +177,7 @@ impl Board {
 
     /// Tests whether all harts name an extension, in lower case.
     #[must_use]
+    #[inline(never)]
     pub fn all_have(&self, extension: &str) -> bool {
         self.harts.iter().all(|hart| hart.extensions.has(extension))
     }

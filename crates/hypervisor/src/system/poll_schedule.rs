@@ -105,7 +105,7 @@ impl PollSchedule {
     }
 
     /// Sets the hart's timer to the earliest time.
-    #[inline]
+    #[inline(never)]
     pub fn arm(&self) {
         let [at, others, guest] =
             [&self.at, &self.others, &self.guest].map(|time| time.load(Ordering::Relaxed));
@@ -167,6 +167,7 @@ impl PollSchedule {
 
     /// Ends the deadline of the guest if it has come, and sets the timer to the next time. Returns true then.
     #[must_use]
+    #[inline(never)]
     pub fn expire_guest(&self, time: u64) -> bool {
         let expired = self.guest.load(Ordering::Relaxed) <= time;
         if expired {

@@ -13,7 +13,6 @@ use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::DiskNumber;
 use crate::devices::virtio::backend::switch::SwitchNumber;
 use crate::devices::virtio::client::Clients;
-use crate::devices::wired::WiredDriver;
 use crate::hart;
 use crate::system::Hypervisor;
 use crate::system::board_interrupts::ServedDevice;
@@ -104,15 +103,16 @@ fn serve_device(system: &Hypervisor, vm: &Vm, device: DeviceNumber) {
     vm.trapped_devices
         .lock()
         .poll_device(device, &VmContext::new(system, vm));
-    if let Some(wires) = system.controller.wired() {
-        complete_served(wires, vm);
-    }
+    complete_served(system, vm);
     pages::end_if_pending(system, vm);
 }
 
 /// Completes the sources of the VM's devices that the hypervisor serves. One that still has work interrupts again.
 #[inline(never)]
-fn complete_served(wires: &WiredDriver, vm: &Vm) {
+fn complete_served(system: &Hypervisor, vm: &Vm) {
+    let Some(wires) = system.controller.wired() else {
+        return;
+    };
     let devices = vm.settings.devices.iter();
     for assigned in devices.filter(|assigned| assigned.is_mediated()) {
         wires.complete(assigned.device.source);

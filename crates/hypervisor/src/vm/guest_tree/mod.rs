@@ -417,7 +417,7 @@ fn write_aplic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Hand
 
 fn write_plic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {
     fdt.begin_node(&format!("interrupt-controller@{:x}", PLIC_BASE.raw()));
-    fdt.property_string_list("compatible", &["sifive,plic-1.0.0", "riscv,plic0"]);
+    fdt.property_string("compatible", "sifive,plic-1.0.0");
     fdt.property_array_u64("reg", &[PLIC_BASE.raw(), plic_size(guest.vcpus)]);
     write_controller(fdt, 1, handles.controller());
     fdt.property_u32("riscv,ndev", guest.sources.min(SOURCES_LIMIT));
