@@ -4,8 +4,10 @@ use core::sync::atomic::Ordering;
 
 use scheduler::{Leave, Ticks};
 
+use crate::hart::context::GuestContext;
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
+use crate::memory::translations::Cached;
 use crate::memory::translations::vmid_table::VmidTable;
 use crate::run::requests::carry_out_requests;
 use crate::run::{loading, switch};
@@ -74,6 +76,7 @@ pub fn begin(
 }
 
 /// Starts the vCPU at `address` with `opaque`, as after power-on.
+#[inline(never)]
 fn start(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
     let mut shadow = state.shadow.take();
     if let Some(shadow) = &mut shadow {
@@ -92,19 +95,21 @@ fn start(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
 }
 
 /// Resumes the vCPU at `address` with `opaque` after a suspension that has lost its registers. What it has set by calls of the SBI stays, and so
-/// do its timer and pending interrupts: they have ended the suspension.
+/// do its timer and pending interrupts: they have ended the suspension. Registers that it may not rely on are its own.
 fn resume(vcpu: &Vcpu, state: &mut VcpuState, address: u64, opaque: u64) {
-    let counters = core::mem::take(&mut state.counters);
-    let (steal_time, features) = (state.steal_time, state.features);
     let SupervisorState {
         deadline, injected, ..
     } = state.supervisor;
-    start(vcpu, state, address, opaque);
-    state.counters = counters;
-    (state.steal_time, state.features) = (steal_time, features);
-    state.reports_steal_time = steal_time.is_on();
-    state.supervisor.deadline = deadline;
-    state.supervisor.injected = injected;
+    state.supervisor = SupervisorState {
+        deadline,
+        injected,
+        ..SupervisorState::at_reset()
+    };
+    state.context = GuestContext::starting_at(address, u64::from(vcpu.index), opaque);
+    state.cached = Cached::default();
+    if let Some(shadow) = &mut state.shadow {
+        shadow.reset();
+    }
 }
 
 /// Tests whether a suspended vCPU (SBI HSM, SUSP) has a pending interrupt that it has enabled. Otherwise the wake-up was for an earlier wait, or for an

@@ -236,7 +236,7 @@ fn run_vcpu(
     terms::set_pause_loops(hart, state.pauses, terms.trap_waits);
     let ready = now();
     if state.reports_steal_time {
-        steal_time::enter(system, (vm, vcpu), &mut state, ready);
+        steal_time::enter(system, hart, vm, &mut state, ready);
     }
     hart.switch_cost.enter(ready);
     if let Some(reason) = terms.poll {

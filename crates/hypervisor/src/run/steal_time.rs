@@ -1,6 +1,5 @@
 //! Steal-time accounting at a dispatch, and when a vCPU leaves its hart.
 
-use scheduler::groups::Access;
 use scheduler::{Leave, Ticks};
 
 use crate::hart::csr;
@@ -10,12 +9,12 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::steal_time::WaitEnds;
-use crate::vm::vcpu::{SupervisorState, Vcpu, VcpuState};
+use crate::vm::vcpu::{SupervisorState, VcpuState};
 
-/// Counts the time before the dispatch of `vcpu` at `now`. Its state is on this hart.
+/// Counts the time before the dispatch of a vCPU of `vm` at `now`. Its state is on this hart.
 #[cold]
 #[inline(never)]
-pub fn enter(system: &Hypervisor, (vm, vcpu): (&Vm, &Vcpu), state: &mut VcpuState, now: Ticks) {
+pub fn enter(system: &Hypervisor, hart: &Hart, vm: &Vm, state: &mut VcpuState, now: Ticks) {
     let VcpuState {
         steal_time,
         supervisor,
@@ -23,8 +22,11 @@ pub fn enter(system: &Hypervisor, (vm, vcpu): (&Vm, &Vcpu), state: &mut VcpuStat
     } = state;
     let ends = || WaitEnds {
         ready_since: system
-            .with_vcpu(vcpu.id, |group, vcpu| group.scheduler().ready_since(vcpu))
-            .map_or(0, Ticks::get),
+            .scheduler
+            .lock_of(hart.index)
+            .scheduler()
+            .ready_since(hart.index)
+            .get(),
         timer: timer_expiry(vm, supervisor),
     };
     let time = (now.get(), system.board.timebase_hertz);

@@ -1,6 +1,6 @@
 //! Events of vCPUs: starts, stops, pauses and wake-ups.
 
-use crate::base::id::{HartSet, VcpuId, VcpuSet};
+use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
 use crate::decision::Kicks;
 use crate::dispatch::hart::Doing;
@@ -116,11 +116,11 @@ impl Scheduler {
         vcpus.iter().fold(Kicks::NONE, wake)
     }
 
-    /// Time at which a vCPU last became ready, which may have been before it last ran. 0 if there is no such vCPU.
+    /// Time at which the vCPU on `hart` last became ready, which may have been before it last ran. 0 if there is none.
     #[must_use]
-    pub fn ready_since(&self, vcpu: VcpuId) -> Ticks {
-        self.vcpus[vcpu.index()]
-            .as_ref()
+    pub fn ready_since(&self, hart: HartId) -> Ticks {
+        let vcpu = self.running(hart);
+        vcpu.and_then(|vcpu| self.vcpus[vcpu.index()].as_ref())
             .map_or(Ticks::ZERO, |entry| entry.since)
     }
 
