@@ -3,12 +3,9 @@
 //! [`LifeCycle`] decides, without hardware; this module asks it under its lock, and changes the scheduler. The lock of a VM's
 //! life cycle is taken before the scheduler's, and nothing is printed under it.
 
-use alloc::format;
-use alloc::string::String;
 use core::convert::Infallible;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use abi::system::VmName;
 use scheduler::groups::Access;
 use scheduler::{Scheduler, VcpuState};
 
@@ -25,8 +22,7 @@ use crate::vm::Vm;
 use crate::vm::lifecycle::backoff::Milliseconds;
 use crate::vm::lifecycle::idle::powers_off;
 use crate::vm::lifecycle::life::{
-    Begin, Ending, LifeCycle, Originator, Outcome, Port, Power, Refusal, RestartPlan, SiblingRuns,
-    StartError,
+    Begin, Ending, LifeCycle, Originator, Outcome, Port, Power, Refusal, SiblingRuns, StartError,
 };
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
@@ -282,27 +278,11 @@ fn conclude_with<E>(
     })
 }
 
-/// Prints that a VM restarts, and when.
-fn print_restart(name: VmName, plan: &RestartPlan) {
-    let failed = match plan.failed {
-        Some(reason) => format!("failed ({reason}), "),
-        None => String::new(),
-    };
-    let slowed = match plan.wait.0 {
-        0 => String::new(),
-        wait => format!(
-            " in {wait} ms, after {} short runs in a row",
-            plan.short_runs
-        ),
-    };
-    say!("{name}: {failed}starts anew{slowed}");
-}
-
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
     let name = vm.settings.name;
     match outcome {
         Outcome::Continues => {}
-        Outcome::Restarts(plan) => print_restart(name, &plan),
+        Outcome::Restarts(plan) => say!("{name}: {plan}"),
         Outcome::Stopped(reason) => {
             pages::end(system, vm);
             console::end_guest_line(vm.number());

@@ -11,6 +11,7 @@ use abi::monitor::{StopReason, VmState};
 use abi::system::OnFailure;
 
 use super::backoff::{Backoff, Milliseconds};
+use super::restart_plan::RestartPlan;
 
 /// Number of restarts of a failing VM before it is left stopped. Its own reboots do not count.
 pub const MAX_RESTARTS_AFTER_FAILURE: u32 = 10;
@@ -63,17 +64,6 @@ pub enum Outcome {
     Restarts(RestartPlan),
     /// The run has ended for good, until the VM is started.
     Stopped(StopReason),
-}
-
-/// Run that follows another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RestartPlan {
-    /// Reason for which the last run failed, if it did.
-    pub failed: Option<StopReason>,
-    /// Time until it begins.
-    pub wait: Milliseconds,
-    /// Short runs in a row before it.
-    pub short_runs: u32,
 }
 
 /// Reason why a command or a request is refused.

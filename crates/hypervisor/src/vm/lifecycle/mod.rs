@@ -5,5 +5,6 @@ pub mod idle;
 pub mod life;
 #[cfg(test)]
 mod model;
+pub mod restart_plan;
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,9 @@ use abi::system::OnFailure;
 use super::backoff::Milliseconds;
 use super::life::{
     Begin, Ending, LifeCycle, MAX_RESTARTS_AFTER_FAILURE, Originator, Outcome, Port, Power,
-    Refusal, RestartPlan, Run, StartError,
+    Refusal, Run, StartError,
 };
+use super::restart_plan::RestartPlan;
 
 /// vCPUs that leave their harts when they are told to, if `leave` says so.
 struct Harts {
