@@ -9,7 +9,7 @@ use crate::memory::PhysicalMemory;
 use crate::timing::Timing;
 use crate::trace::locks::Holders;
 
-/// Limits of time that do not depend on the gear.
+/// Limits of time that do not depend on the mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Cycles that WRS.NTO waits before it traps where hstatus.VTW or mstatus.TW asks for it.
@@ -27,7 +27,7 @@ pub struct System {
     pub devices: Devices,
     /// Limits of time.
     pub limits: Limits,
-    /// The timing models, in the measured gear.
+    /// The timing models, in the timing mode.
     pub timing: Option<Box<Timing>>,
     /// Fences for all harts that some may not have carried out yet, and who executed them. Empty between two
     /// quanta.

@@ -1,4 +1,4 @@
-//! The same run gives the same figures, in one piece or in many, in each gear.
+//! The same run gives the same figures, in one piece or in many, in each mode.
 
 mod program;
 
@@ -97,7 +97,7 @@ fn run(profile: Option<&Profile>, piece: u64, between: Between) -> Report {
 const WHOLE: u64 = 100_000_000;
 
 #[test]
-fn the_fast_gear_repeats_itself() {
+fn functional_mode_repeats_itself() {
     let whole = run(None, WHOLE, Between::Nothing);
     assert_eq!(whole, run(None, WHOLE, Between::Nothing));
     assert_eq!(whole, run(None, 777, Between::Nothing));
@@ -105,7 +105,7 @@ fn the_fast_gear_repeats_itself() {
 }
 
 #[test]
-fn measured_gear_repeats_itself_and_is_slower() {
+fn timing_mode_repeats_itself_and_is_slower() {
     let profile = Profile::default();
     let whole = run(Some(&profile), WHOLE, Between::Nothing);
     assert_eq!(whole, run(Some(&profile), WHOLE, Between::Nothing));
@@ -116,7 +116,7 @@ fn measured_gear_repeats_itself_and_is_slower() {
 
 /// Fast for a while, then measured: with a checkpoint in between or without.
 #[test]
-fn checkpoints_continue_in_the_other_gear() {
+fn checkpoints_continue_in_the_other_mode() {
     let profile = Profile::default();
     let shifted = |between: Between, there_and_back: bool| {
         let mut machine = started();
@@ -128,7 +128,9 @@ fn checkpoints_continue_in_the_other_gear() {
         if matches!(between, Between::Checkpoint) {
             machine = through_a_checkpoint(machine);
         }
-        machine.shift_to_measured(&profile).expect("the same board");
+        machine
+            .continue_with_profile(&profile)
+            .expect("the same board");
         if there_and_back {
             let second = Limit {
                 instructions: None,
@@ -187,11 +189,11 @@ impl Drop for Scratch {
 }
 
 /// Runs in processes of their own, straight and through a checkpoint in a file.
-fn processes_agree(name: &str, gear: &[&str]) {
+fn processes_agree(name: &str, mode: &[&str]) {
     let scratch = Scratch::new(name);
     let (program, checkpoint) = (scratch.file("program"), scratch.file("checkpoint"));
     let start = ["--bare", &program, "--harts", "4", "--memory", "16"];
-    let start: Vec<&str> = start.iter().chain(gear).copied().collect();
+    let start: Vec<&str> = start.iter().chain(mode).copied().collect();
     let straight = scratch.figures(&start);
     assert_eq!(straight, scratch.figures(&start));
     let trace = scratch.file("trace");
@@ -209,11 +211,11 @@ fn processes_agree(name: &str, gear: &[&str]) {
 }
 
 #[test]
-fn processes_agree_in_the_fast_gear() {
+fn processes_agree_in_functional_mode() {
     processes_agree("fast", &[]);
 }
 
 #[test]
-fn processes_agree_in_the_measured_gear() {
+fn processes_agree_in_timing_mode() {
     processes_agree("measured", &["--profile", "k3-class"]);
 }

@@ -9,7 +9,7 @@ use machine::device::Script;
 use machine::timing::Profile;
 use machine::{Config, Limit, Machine, Stop};
 
-/// Runs a program in the fast gear; gives how it ended and what it printed.
+/// Runs a program in the functional mode; gives how it ended and what it printed.
 fn run(program: &Path, harts: u32, profile: &Profile) -> (Stop, String) {
     let mut config = Config::default();
     config.use_profile(profile);

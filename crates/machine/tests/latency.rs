@@ -7,7 +7,7 @@ use machine::{Config, Limit, Machine, Stop};
 use program::crossing::{ALL, Crossing, busy};
 use program::elf;
 
-/// A machine of `harts` harts in the measured gear, with a program.
+/// A machine of `harts` harts in the timing mode, with a program.
 fn machine(profile: &Profile, harts: u32, quantum: u64, words: &[u32]) -> Machine {
     let mut config = Config::with_profile(profile);
     config.board.harts = harts;

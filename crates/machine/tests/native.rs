@@ -281,12 +281,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn random_programs_agree_in_the_fast_gear(program in programs()) {
+    fn random_programs_agree_in_functional_mode(program in programs()) {
         compare(&program, None);
     }
 
     #[test]
-    fn random_programs_agree_in_the_measured_gear(program in programs()) {
+    fn random_programs_agree_in_timing_mode(program in programs()) {
         let profile = Profile::named("rocket-h").expect("it ships");
         compare(&program, Some(&profile));
     }

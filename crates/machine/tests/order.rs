@@ -26,8 +26,8 @@ fn run(words: &[u32], harts: u32, instructions: u8, profile: Option<&Profile>) -
     }
 }
 
-/// Both gears, and every profile that ships.
-fn gears() -> Vec<Option<Profile>> {
+/// Both modes, and every profile that ships.
+fn modes() -> Vec<Option<Profile>> {
     let named = machine::timing::NAMES.map(|name| Some(Profile::named(name).expect("ships")));
     [None].into_iter().chain(named).collect()
 }
@@ -63,7 +63,7 @@ fn fence_i_shows_each_change() {
     words.extend(store_and_call(addi(A0, 0, 1)));
     words.extend(store_and_call(addi(A0, 0, 2)));
     words.extend(end_with(sum, 30, 31));
-    for profile in gears() {
+    for profile in modes() {
         assert_eq!(run(&words, 1, 64, profile.as_ref()), 3, "{profile:?}");
     }
 }
@@ -298,8 +298,8 @@ fn vstimecmp_comes_after_guest_time_wraps() {
         addi(a, a, 1),
     ];
     words.extend(end_with(a, 30, 31));
-    for gear in gears() {
-        assert_eq!(run(&words, 1, 64, gear.as_ref()), 1 + 64, "{gear:?}");
+    for mode in modes() {
+        assert_eq!(run(&words, 1, 64, mode.as_ref()), 1 + 64, "{mode:?}");
     }
 }
 
@@ -355,9 +355,9 @@ fn mtime_set_forward_wakes_other_harts() {
         ];
         words.extend(setter);
         words.extend(other);
-        for gear in gears() {
-            let ended = run(&words, 2, 64, gear.as_ref());
-            assert_eq!(ended, 3, "sleeps {sleeps}, {gear:?}");
+        for mode in modes() {
+            let ended = run(&words, 2, 64, mode.as_ref());
+            assert_eq!(ended, 3, "sleeps {sleeps}, {mode:?}");
         }
     }
 }

@@ -330,7 +330,7 @@ fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
 /// Stock Linux spins by PAUSE where it is not told of Zawrs, and its loops are read: that of a mutex too, which looks at three words in turn. A vCPU that waits in such a
 /// loop does not come back to the same wait a thousand times where nobody else wants the hart.
 #[test]
-#[ignore = "soak: a boot of Debian in the measured gear; make soak runs it"]
+#[ignore = "soak: a boot of Debian in the timing mode; make soak runs it"]
 fn soak_stock_kernel_pause_loops_are_decoded() {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();

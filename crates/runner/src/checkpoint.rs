@@ -1,4 +1,4 @@
-//! Boots once, measures many times: a system is booted in the fast gear to the point where its guests say that they are
+//! Boots once, measures many times: a system is booted in the functional mode to the point where its guests say that they are
 //! up, and goes on from there with other policies, costs and start phases.
 
 use crate::computer::{Chosen, ComputerError, Setup};
@@ -6,7 +6,7 @@ use crate::headless::{Limits, Run};
 use crate::run::{Line, Outcome, RunError, check_memory};
 use crate::storms::Storms;
 use abi::keys;
-use machine::checkpoint::{CheckpointError, GearMismatch};
+use machine::checkpoint::{CheckpointError, ProfileMismatch};
 use machine::monitor::Report;
 use machine::{Machine, Stop};
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const PROMPT: &str = "\u{1d}m";
 const ENTER: &str = "\r";
 const REPORT: &str = "stats";
 
-/// A start from a checkpoint: the system boots once for many points, in the fast gear.
+/// A start from a checkpoint: the system boots once for many points, in the functional mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// Text that every VM's console has shown when the checkpoint is taken.
@@ -99,7 +99,7 @@ pub enum CheckpointFailure {
     },
     /// The profile.
     #[error(transparent)]
-    Gear(#[from] GearMismatch),
+    Profile(#[from] ProfileMismatch),
     /// KVM's host cannot be booted.
     #[error(transparent)]
     Host(Box<dyn std::error::Error + Send + Sync>),
@@ -226,7 +226,7 @@ pub(crate) fn restore(boot: &Boot<'_>, path: &Path) -> Result<Machine, Checkpoin
         error,
     })?;
     if let Some(profile) = &boot.chosen.profile {
-        machine.shift_to_measured(profile)?;
+        machine.continue_with_profile(profile)?;
     }
     machine.reseed(boot.chosen.seed);
     Ok(machine)

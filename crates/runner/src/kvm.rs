@@ -82,7 +82,7 @@ pub fn under_kvm(
     Ok(Native::of(run, stop, verdict, "host"))
 }
 
-/// Boots the host with KVM, in the fast gear, to where all guests say that they are up, and writes the checkpoint to `path`.
+/// Boots the host with KVM, in the functional mode, to where all guests say that they are up, and writes the checkpoint to `path`.
 ///
 /// # Errors
 /// [`KvmError`].

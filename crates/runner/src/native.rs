@@ -111,7 +111,7 @@ fn boot_alone(alone: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Com
     }
 }
 
-/// Boots the first VM's kernel on the machine itself to where it says that it is up, in the fast gear, and writes the checkpoint to
+/// Boots the first VM's kernel on the machine itself to where it says that it is up, in the functional mode, and writes the checkpoint to
 /// `path`.
 ///
 /// # Errors

@@ -53,7 +53,7 @@ struct Arguments {
     /// Instructions after which a program that has not ended has failed.
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     max_instructions: u64,
-    /// Runs in the measured gear with this profile, one of those that ship.
+    /// Runs in the timing mode with this profile, one of those that ship.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Programs at a time; as many as the host has processors, unless given.

@@ -48,7 +48,7 @@ pub fn run_within(
     config.board.harts = harts;
     config.quantum = quantum;
     if harts > 1 {
-        // Turns end between any two instructions then, as blocks do in the measured gear.
+        // Turns end between any two instructions then, as blocks do in the timing mode.
         config.blocks.instructions = 1 + (quantum % 16) as u8;
     }
     run_on(config, image, instructions)

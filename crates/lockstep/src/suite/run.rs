@@ -25,7 +25,7 @@ pub struct Settings {
     pub pmp_entries: PmpEntries,
     /// When a program has failed that has not ended, in instructions of all harts.
     pub instructions: u64,
-    /// The profile that runs are measured with; without one they run in the fast gear.
+    /// The profile that runs are measured with; without one they run in the functional mode.
     pub profile: Option<Profile>,
     /// Programs at a time.
     pub threads: usize,

@@ -2,7 +2,7 @@
 //!
 //! A checkpoint is taken between two quanta. It holds everything that the future of a run depends
 //! on: configuration, harts, memory, devices with the requests in flight, the timing models in the
-//! measured gear, and what the host keeps to be fast, because when a translation is looked up
+//! timing mode, and what the host keeps to be fast, because when a translation is looked up
 //! again shows in the monitor's figures and in accessed bits. So a run through a checkpoint is the
 //! run without one, to the last digit. It does not hold the files behind disks (only a hash of
 //! their contents, see [`Machine::attach_disk`]) nor the host's ends of consoles.
@@ -12,9 +12,9 @@
 mod container;
 mod disk;
 mod error;
-mod gear;
 mod memory;
 mod point;
+mod profile;
 mod seed;
 mod state;
 #[cfg(test)]
@@ -23,8 +23,8 @@ mod tests;
 pub use crate::device::{Marker, Watched};
 pub use disk::DiskMismatch;
 pub use error::CheckpointError;
-pub use gear::GearMismatch;
 pub use point::{Point, PointError};
+pub use profile::ProfileMismatch;
 pub use seed::START_PHASE_NANOSECONDS;
 
 use std::fs::File;
@@ -49,7 +49,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The machine that a checkpoint holds, in the gear in which it was written. Its consoles are
+    /// The machine that a checkpoint holds, in the mode in which it was written. Its consoles are
     /// silent and its disks missing until [`Machine::attach_disk`] and the like give it some.
     ///
     /// # Errors

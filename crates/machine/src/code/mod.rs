@@ -303,7 +303,7 @@ impl CodeCache {
         self.native = None;
     }
 
-    /// Makes translations those of a gear: with the costs of single instructions in the measured one.
+    /// Makes translations those of a mode: with the costs of single instructions in the timing mode.
     pub fn prepare(&mut self, costs: Option<&Costs>) {
         if let Some(native) = &mut self.native {
             native.prepare(costs);

@@ -3,7 +3,7 @@
 use super::position::{Jump, Position, Step, index_of};
 use super::step::step;
 use super::translated::{After, enter_block, run_translated};
-use super::{Exit, Gear};
+use super::{Exit, Mode};
 use crate::base::PAGE_SHIFT;
 use crate::hart::Hart;
 use crate::instruction::{CodeIndex, Instruction, Site};
@@ -23,7 +23,7 @@ struct Cursor {
 /// Executes blocks until the limit of the hart's deadlines or something that the caller has to look after.
 ///
 /// On return `pc`, `cycles` and `retired` are up to date.
-pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
+pub fn execute<M: Mode>(hart: &mut Hart, system: &mut System) -> Exit {
     // The address of the decoded instructions does not change while the cache exists.
     let base = system.memory.code.base();
     // Translated code asks neither debuggers nor the checker of fences.
@@ -43,7 +43,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         let Ok(index) = hart.first_code(system, resumed.from) else {
             return Exit::Trap;
         };
-        begin_block::<G>(hart, system, &mut cursor, (base, index), native);
+        begin_block::<M>(hart, system, &mut cursor, (base, index), native);
     }
     loop {
         // A jump in translated code that wants to know where it leads.
@@ -51,7 +51,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         let jump = loop {
             if cursor.pending {
                 let at = index_of(base, cursor.at);
-                let after = run_translated::<G>(hart, system, (at, cursor.block), resume.take());
+                let after = run_translated::<M>(hart, system, (at, cursor.block), resume.take());
                 match continue_after(&mut cursor, base, after, &mut site) {
                     Some(Step::Leave(jump)) => break jump,
                     Some(Step::End(exit)) => return exit,
@@ -63,13 +63,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             let position = unsafe { Position::new(base, cursor.at, cursor.block) };
             // SAFETY: at most one past the last decoded instruction.
             cursor.at = unsafe { cursor.at.add(1) };
-            match step::<G>(hart, system, position) {
+            match step::<M>(hart, system, position) {
                 Step::Next => {}
                 Step::Leave(jump) => break jump,
                 Step::End(exit) => return exit,
             }
         };
-        if let Err(exit) = follow::<G>(hart, system, &mut cursor, base, jump, native, site) {
+        if let Err(exit) = follow::<M>(hart, system, &mut cursor, base, jump, native, site) {
             return exit;
         }
     }
@@ -77,7 +77,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
 
 /// Puts the loop at the start of a block.
 #[inline(always)]
-fn begin_block<G: Gear>(
+fn begin_block<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     cursor: &mut Cursor,
@@ -87,7 +87,7 @@ fn begin_block<G: Gear>(
     // SAFETY: an index of a decoded instruction: indices are all forgotten when they lose their meaning.
     cursor.at = unsafe { base.add(index as usize) };
     cursor.pending = native && enter_block(system, index, cursor.block);
-    if G::MEASURED && !cursor.pending {
+    if M::TIMED && !cursor.pending {
         let offset = system.memory.code.offset_of(index);
         hart.measure_fetch(system, offset, cursor.block);
     }
@@ -132,7 +132,7 @@ fn continue_after(
 
 /// Retires a block and goes to the next one.
 #[inline(always)]
-fn follow<G: Gear>(
+fn follow<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     cursor: &mut Cursor,
@@ -164,7 +164,7 @@ fn follow<G: Gear>(
         link => link,
     };
     cursor.block = target;
-    begin_block::<G>(hart, system, cursor, (base, index), native);
+    begin_block::<M>(hart, system, cursor, (base, index), native);
     if let Some(site) = site.filter(|_| native) {
         system.memory.code.connect(site, index);
     }

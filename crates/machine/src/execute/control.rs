@@ -1,7 +1,7 @@
 //! Jumps, branches and all else that ends a block.
 
 use super::Exit;
-use super::Gear;
+use super::Mode;
 use super::measure::cost;
 use super::position::{Jump, Position, Step};
 use crate::hart::{Hart, Trapped};
@@ -60,12 +60,12 @@ pub(super) fn branch_zero(
 
 /// FENCE.I. Decoded instructions always agree with memory: it only costs.
 #[inline(always)]
-pub(super) fn fence_instructions<G: Gear>(
+pub(super) fn fence_instructions<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
 ) -> Step {
-    if G::MEASURED {
+    if M::TIMED {
         hart.cycles += cost(system, |costs| costs.fence_i);
         if let Some(timing) = &mut system.timing {
             timing.fence_instructions(hart.id);
@@ -76,14 +76,14 @@ pub(super) fn fence_instructions<G: Gear>(
 
 /// CSR and SYSTEM instructions. They may look at anything: the hart is brought up to date before them.
 #[inline(always)]
-pub(super) fn privileged<G: Gear>(
+pub(super) fn privileged<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
 ) -> Step {
     let encoding = position.field().cast_unsigned();
     let is_csr = position.operation() == Operation::Csr;
-    let cost = if G::MEASURED {
+    let cost = if M::TIMED {
         cost(system, |costs| match is_csr {
             true => costs.csr,
             false => costs.of_system(encoding),
@@ -105,7 +105,7 @@ pub(super) fn privileged<G: Gear>(
         hart.horizon = horizon;
         next
     };
-    if G::MEASURED && hart.yielded {
+    if M::TIMED && hart.yielded {
         // It is executed in the next turn, and charged then.
         hart.cycles -= cost;
     }

@@ -1,7 +1,7 @@
 //! Running a hart.
 //!
 //! [`block`] goes from block to block; [`step`] knows the room of each instruction. The costs are a matter of
-//! the gear, a type parameter of the loop, so that the fast gear pays nothing for the other.
+//! the mode, a type parameter of the loop, so that the functional mode pays nothing for the other.
 
 mod access;
 mod atomic;
@@ -31,25 +31,25 @@ use crate::hart::{Hart, Wait};
 use crate::system::System;
 
 /// How time is accounted.
-pub trait Gear {
+pub trait Mode {
     /// True if the timing models are asked.
-    const MEASURED: bool;
+    const TIMED: bool;
 }
 
 /// Functional: every instruction costs the same.
 #[derive(Debug, Clone, Copy)]
-pub struct Fast;
+pub struct Functional;
 
-impl Gear for Fast {
-    const MEASURED: bool = false;
+impl Mode for Functional {
+    const TIMED: bool = false;
 }
 
 /// With TLBs, caches, walks and the costs of single instructions.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured;
+pub struct Timing;
 
-impl Gear for Measured {
-    const MEASURED: bool = true;
+impl Mode for Timing {
+    const TIMED: bool = true;
 }
 
 /// Why the execution loop came back.
@@ -72,7 +72,7 @@ fn forget_fetch(hart: &mut Hart) {
 
 /// Runs a hart until its time is `deadline` or it waits, and takes its traps; whether it has given the
 /// rest of its turn away.
-pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool {
+pub fn run<M: Mode>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool {
     // Other harts, devices and the host may have stored since the hart's last turn.
     forget_fetch(hart);
     while hart.cycles < deadline && hart.wait == Wait::Nothing {
@@ -119,8 +119,8 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
             // Block by block, so that the checker can say where the hart is.
             hart.stop_soon();
         }
-        if execute::<G>(hart, system) == Exit::Trap {
-            if G::MEASURED && std::mem::take(&mut hart.yielded) {
+        if execute::<M>(hart, system) == Exit::Trap {
+            if M::TIMED && std::mem::take(&mut hart.yielded) {
                 return true;
             }
             let exception = hart.exception;

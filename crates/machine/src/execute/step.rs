@@ -4,7 +4,7 @@ use super::control::{branch, branch_zero};
 use super::measure::cost;
 use super::position::{Position, Step};
 use super::transfer::{load, store};
-use super::{Gear, control, integer, transfer, vector};
+use super::{Mode, control, integer, transfer, vector};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::{FloatOperation, Operation};
 use crate::profile::Costs;
@@ -13,7 +13,7 @@ use crate::system::System;
 /// Executes an instruction. Operations that are executed often have arms of their own, since a match within a match is a second
 /// dispatch.
 #[inline(always)]
-pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+pub(super) fn step<M: Mode>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
     use Operation as Op;
     match position.operation() {
         Op::Stale | Op::FallThrough | Op::Jump | Op::Jal | Op::Jalr => {
@@ -27,19 +27,19 @@ pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Posi
         Op::Bgeu => branch(hart, position, |a, b| a >= b),
         Op::Beqz => branch_zero(hart, position, |a| a == 0),
         Op::Bnez => branch_zero(hart, position, |a| a != 0),
-        Op::Lb => load::<G, u8>(hart, system, position, |v| v as i8 as i64 as u64),
-        Op::Lh => load::<G, u16>(hart, system, position, |v| v as i16 as i64 as u64),
-        Op::Lw => load::<G, u32>(hart, system, position, |v| v as i32 as i64 as u64),
-        Op::Ld => load::<G, u64>(hart, system, position, |v| v),
-        Op::Lbu => load::<G, u8>(hart, system, position, u64::from),
-        Op::Lhu => load::<G, u16>(hart, system, position, u64::from),
-        Op::Lwu => load::<G, u32>(hart, system, position, u64::from),
-        Op::Sb => store::<G, u8>(hart, system, position),
-        Op::Sh => store::<G, u16>(hart, system, position),
-        Op::Sw => store::<G, u32>(hart, system, position),
-        Op::Sd => store::<G, u64>(hart, system, position),
-        Op::Flh | Op::Flw | Op::Fld => transfer::load_float::<G>(hart, system, position),
-        Op::Fsh | Op::Fsw | Op::Fsd => transfer::store_float::<G>(hart, system, position),
+        Op::Lb => load::<M, u8>(hart, system, position, |v| v as i8 as i64 as u64),
+        Op::Lh => load::<M, u16>(hart, system, position, |v| v as i16 as i64 as u64),
+        Op::Lw => load::<M, u32>(hart, system, position, |v| v as i32 as i64 as u64),
+        Op::Ld => load::<M, u64>(hart, system, position, |v| v),
+        Op::Lbu => load::<M, u8>(hart, system, position, u64::from),
+        Op::Lhu => load::<M, u16>(hart, system, position, u64::from),
+        Op::Lwu => load::<M, u32>(hart, system, position, u64::from),
+        Op::Sb => store::<M, u8>(hart, system, position),
+        Op::Sh => store::<M, u16>(hart, system, position),
+        Op::Sw => store::<M, u32>(hart, system, position),
+        Op::Sd => store::<M, u64>(hart, system, position),
+        Op::Flh | Op::Flw | Op::Fld => transfer::load_float::<M>(hart, system, position),
+        Op::Fsh | Op::Fsw | Op::Fsd => transfer::store_float::<M>(hart, system, position),
 
         Op::Nop => Step::Next,
         Op::LoadImmediate => write(hart, position, position.immediate()),
@@ -49,14 +49,14 @@ pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Posi
             write(hart, position, value)
         }
         Op::Mul | Op::Mulh | Op::Mulhsu | Op::Mulhu | Op::Mulw => {
-            compute::<G>(hart, system, position, |costs| costs.multiply)
+            compute::<M>(hart, system, position, |costs| costs.multiply)
         }
         Op::Div | Op::Divu | Op::Rem | Op::Remu | Op::Divw | Op::Divuw | Op::Remw | Op::Remuw => {
-            compute::<G>(hart, system, position, |costs| costs.divide)
+            compute::<M>(hart, system, position, |costs| costs.divide)
         }
-        Op::Float => float::<G>(hart, system, position),
+        Op::Float => float::<M>(hart, system, position),
         Op::Vector => vector::compute(hart, position),
-        Op::VectorTransfer => vector::transfer::<G>(hart, system, position),
+        Op::VectorTransfer => vector::transfer::<M>(hart, system, position),
 
         Op::LrW => {
             let value = hart.load_reserved::<u32>(system, position.instruction());
@@ -76,19 +76,19 @@ pub(super) fn step<G: Gear>(hart: &mut Hart, system: &mut System, position: Posi
         }
 
         Op::Fence => {
-            if G::MEASURED {
+            if M::TIMED {
                 let (id, now) = (hart.id, hart.cycles);
                 let timing = system.timing.as_ref();
                 hart.cycles += timing.map_or(0, |timing| timing.fence_stores(id, now));
             }
             Step::Next
         }
-        Op::Pause => pause::<G>(hart, system, position),
-        Op::FenceI => control::fence_instructions::<G>(hart, system, position),
-        Op::Csr | Op::System => control::privileged::<G>(hart, system, position),
+        Op::Pause => pause::<M>(hart, system, position),
+        Op::FenceI => control::fence_instructions::<M>(hart, system, position),
+        Op::Csr | Op::System => control::privileged::<M>(hart, system, position),
         Op::Illegal => position.illegal(hart),
         // All that is left only computes.
-        _ => compute::<G>(hart, system, position, |_| 0),
+        _ => compute::<M>(hart, system, position, |_| 0),
     }
 }
 
@@ -100,13 +100,13 @@ fn write(hart: &mut Hart, position: Position, value: u64) -> Step {
 
 /// Computes from registers and the immediate alone.
 #[inline(always)]
-fn compute<G: Gear>(
+fn compute<M: Mode>(
     hart: &mut Hart,
     system: &System,
     position: Position,
     of: impl FnOnce(&Costs) -> u64,
 ) -> Step {
-    if G::MEASURED {
+    if M::TIMED {
         hart.cycles += cost(system, of);
     }
     match integer::computed(position.operation(), &hart.x, position.borrowed()) {
@@ -116,8 +116,8 @@ fn compute<G: Gear>(
 }
 
 #[inline(always)]
-fn float<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
-    if G::MEASURED {
+fn float<M: Mode>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    if M::TIMED {
         let divides = FloatOperation::unpack(position.field()).divides();
         hart.cycles += cost(system, |costs| {
             if divides {
@@ -143,8 +143,8 @@ fn reserved(hart: &mut Hart, position: Position, value: Result<u64, Trapped>) ->
 }
 
 #[inline(always)]
-fn pause<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
-    if G::MEASURED {
+fn pause<M: Mode>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+    if M::TIMED {
         hart.cycles += cost(system, |costs| costs.pause);
     }
     if hart.events.is_some() {

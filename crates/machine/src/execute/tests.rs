@@ -1,6 +1,6 @@
 //! Devices and other harts that act in the middle of a hart's turn.
 
-use super::{Fast, Measured, run};
+use super::{Functional, Timing, run};
 use crate::base::{HartId, Space};
 use crate::count::EventCounts;
 use crate::device::Memory;
@@ -30,13 +30,13 @@ fn conditional(device_stores_to: Option<u64>) -> u64 {
     hart.x[5] = WORD;
     hart.x[7] = 77;
     let next = hart.cycles + 1;
-    run::<Fast>(hart, system, next);
+    run::<Functional>(hart, system, next);
     assert!(hart.reservation.is_some());
     if let Some(address) = device_stores_to {
         system.memory.store(address, &[1]).expect("RAM");
     }
     let next = hart.cycles + 1;
-    run::<Fast>(hart, system, next);
+    run::<Functional>(hart, system, next);
     hart.x[7]
 }
 
@@ -72,7 +72,7 @@ fn gives_way(word: u32, behind: u64) -> [(bool, u64); 2] {
         (hart.x[6], hart.x[7]) = (u64::MAX, 31);
         for _ in 0..2 + usize::from(known) {
             let next = hart.cycles + 1;
-            assert!(!run::<Measured>(hart, system, next));
+            assert!(!run::<Timing>(hart, system, next));
         }
         let charge = Charge {
             access: LineAccess::Store,
@@ -93,7 +93,7 @@ fn gives_way(word: u32, behind: u64) -> [(bool, u64); 2] {
         timing.access((HartId(1), 0), charge, &mut EventCounts::default(), walk);
         let before = hart.cycles;
         hart.horizon = before - behind;
-        let gave_way = run::<Measured>(hart, system, before + 1);
+        let gave_way = run::<Timing>(hart, system, before + 1);
         (gave_way, hart.cycles - before)
     })
 }

@@ -1,6 +1,6 @@
 //! Loads and stores of integer and floating-point registers.
 
-use super::Gear;
+use super::Mode;
 use super::position::{Position, Step};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::Operation;
@@ -9,13 +9,13 @@ use crate::system::System;
 
 /// Loads an integer register with what `extend` makes of the value.
 #[inline(always)]
-pub(super) fn load<G: Gear, T: Scalar>(
+pub(super) fn load<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
     extend: impl FnOnce(T) -> u64,
 ) -> Step {
-    match load_value::<G, T>(hart, system, position) {
+    match load_value::<M, T>(hart, system, position) {
         Ok(value) => {
             hart.x[position.rd()] = extend(value);
             Step::Next
@@ -26,19 +26,19 @@ pub(super) fn load<G: Gear, T: Scalar>(
 
 /// Stores the low part of an integer register.
 #[inline(always)]
-pub(super) fn store<G: Gear, T: Scalar>(
+pub(super) fn store<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
 ) -> Step {
     let value = T::from_u64(hart.x[position.rs2()]);
-    store_value::<G, T>(hart, system, position, value)
+    store_value::<M, T>(hart, system, position, value)
 }
 
 /// Loads of floating-point registers. What is narrower than the register is boxed (unprivileged specification, "NaN Boxing of
 /// Narrower Values").
 #[inline(always)]
-pub(super) fn load_float<G: Gear>(
+pub(super) fn load_float<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -47,11 +47,11 @@ pub(super) fn load_float<G: Gear>(
         return float_is_off(hart, system, position);
     }
     let value = match position.operation() {
-        Operation::Flh => load_value::<G, u16>(hart, system, position)
+        Operation::Flh => load_value::<M, u16>(hart, system, position)
             .map(|value| u64::from(value) | 0xffff_ffff_ffff_0000),
-        Operation::Flw => load_value::<G, u32>(hart, system, position)
+        Operation::Flw => load_value::<M, u32>(hart, system, position)
             .map(|value| u64::from(value) | 0xffff_ffff_0000_0000),
-        _ => load_value::<G, u64>(hart, system, position),
+        _ => load_value::<M, u64>(hart, system, position),
     };
     match value {
         Ok(value) => {
@@ -65,7 +65,7 @@ pub(super) fn load_float<G: Gear>(
 
 /// Stores of floating-point registers.
 #[inline(always)]
-pub(super) fn store_float<G: Gear>(
+pub(super) fn store_float<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -75,9 +75,9 @@ pub(super) fn store_float<G: Gear>(
     }
     let value = hart.f[position.rs2()];
     match position.operation() {
-        Operation::Fsh => store_value::<G, u16>(hart, system, position, value as u16),
-        Operation::Fsw => store_value::<G, u32>(hart, system, position, value as u32),
-        _ => store_value::<G, u64>(hart, system, position, value),
+        Operation::Fsh => store_value::<M, u16>(hart, system, position, value as u16),
+        Operation::Fsw => store_value::<M, u32>(hart, system, position, value as u32),
+        _ => store_value::<M, u64>(hart, system, position, value),
     }
 }
 
@@ -89,18 +89,18 @@ pub(super) fn float_is_off(hart: &mut Hart, system: &mut System, position: Posit
 }
 
 #[inline(always)]
-fn load_value<G: Gear, T: Scalar>(
+fn load_value<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
 ) -> Result<T, Trapped> {
     let address = hart.x[position.rs1()].wrapping_add(position.immediate());
-    load_at::<G, T>(hart, system, position, address)
+    load_at::<M, T>(hart, system, position, address)
 }
 
 /// Loads from an address.
 #[inline(always)]
-pub(super) fn load_at<G: Gear, T: Scalar>(
+pub(super) fn load_at<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -111,7 +111,7 @@ pub(super) fn load_at<G: Gear, T: Scalar>(
         return hart.load_slow::<T>(system, address, position.count());
     }
     let offset = entry.addend.wrapping_add(address);
-    if G::MEASURED {
+    if M::TIMED {
         hart.measure_load::<T>(system, address, offset, position.count())?;
     }
     // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
@@ -119,20 +119,20 @@ pub(super) fn load_at<G: Gear, T: Scalar>(
 }
 
 #[inline(always)]
-fn store_value<G: Gear, T: Scalar>(
+fn store_value<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
     value: T,
 ) -> Step {
     let address = hart.x[position.rs1()].wrapping_add(position.immediate());
-    let outcome = store_at::<G, T>(hart, system, position, address, value);
+    let outcome = store_at::<M, T>(hart, system, position, address, value);
     position.stored(hart, outcome)
 }
 
 /// Stores to an address.
 #[inline(always)]
-pub(super) fn store_at<G: Gear, T: Scalar>(
+pub(super) fn store_at<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -145,7 +145,7 @@ pub(super) fn store_at<G: Gear, T: Scalar>(
         return hart.store_slow::<T>(system, address, value, count, current);
     }
     let offset = entry.addend.wrapping_add(address);
-    if G::MEASURED {
+    if M::TIMED {
         hart.measure_store::<T>(system, address, offset, position.count())?;
     }
     // SAFETY: entries lead to whole pages of RAM, and serve what is inside.

@@ -1,6 +1,6 @@
 //! From the execution loop into translated code, and back.
 
-use super::Gear;
+use super::Mode;
 use crate::hart::Hart;
 use crate::instruction::{CodeIndex, Site};
 use crate::native::{FilterTables, Left};
@@ -27,7 +27,7 @@ pub(super) enum After {
 
 /// Executes translated code from the decoded instruction `at` on, or where it was left at a limit.
 #[inline(always)]
-pub(super) fn run_translated<G: Gear>(
+pub(super) fn run_translated<M: Mode>(
     hart: &mut Hart,
     system: &mut System,
     (mut at, mut block): (CodeIndex, u64),
@@ -35,7 +35,7 @@ pub(super) fn run_translated<G: Gear>(
 ) -> After {
     loop {
         let filters = match &mut system.timing {
-            Some(timing) if G::MEASURED => timing.tables(hart.id, hart.tlb.epoch()),
+            Some(timing) if M::TIMED => timing.tables(hart.id, hart.tlb.epoch()),
             _ => FilterTables::NONE,
         };
         let (code, ram) = (&system.memory.code, &system.memory.ram);
@@ -64,7 +64,7 @@ pub(super) fn run_translated<G: Gear>(
                 offset,
             }) => {
                 (at, block) = (index, own);
-                if G::MEASURED && hart.measure_fetch(system, offset, block) {
+                if M::TIMED && hart.measure_fetch(system, offset, block) {
                     // Charged for now: the translation goes on.
                     continue;
                 }
@@ -80,7 +80,7 @@ pub(super) fn run_translated<G: Gear>(
     }
 }
 
-/// Notes that a block is executed; says whether it is translated. In the measured gear the translation asks
+/// Notes that a block is executed; says whether it is translated. In the timing mode the translation asks
 /// the filter for the block's fetch itself.
 #[inline]
 pub(super) fn enter_block(system: &mut System, index: CodeIndex, block: u64) -> bool {

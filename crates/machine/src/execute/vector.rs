@@ -1,6 +1,6 @@
 //! Vector instructions, by way of [`crate::vector`].
 
-use super::Gear;
+use super::Mode;
 use super::position::{Position, Step};
 use super::transfer::{load_at, store_at};
 use crate::float::{Flags, Rounding};
@@ -69,7 +69,7 @@ pub(super) fn compute(hart: &mut Hart, position: Position) -> Step {
 
 /// A vector load or store.
 #[inline(never)]
-pub(super) fn transfer<G: Gear>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+pub(super) fn transfer<M: Mode>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
     if hart.vector_off {
         return position.illegal(hart);
     }
@@ -80,10 +80,10 @@ pub(super) fn transfer<G: Gear>(hart: &mut Hart, system: &mut System, position: 
         return position.illegal(hart);
     };
     let outcome = match transfer.width {
-        Width::BYTE => elements::<G, u8>(hart, system, position, &transfer),
-        Width::HALF => elements::<G, u16>(hart, system, position, &transfer),
-        Width::WORD => elements::<G, u32>(hart, system, position, &transfer),
-        _ => elements::<G, u64>(hart, system, position, &transfer),
+        Width::BYTE => elements::<M, u8>(hart, system, position, &transfer),
+        Width::HALF => elements::<M, u16>(hart, system, position, &transfer),
+        Width::WORD => elements::<M, u32>(hart, system, position, &transfer),
+        _ => elements::<M, u64>(hart, system, position, &transfer),
     };
     hart.note_vector();
     position.stored(hart, outcome)
@@ -91,7 +91,7 @@ pub(super) fn transfer<G: Gear>(hart: &mut Hart, system: &mut System, position: 
 
 /// Moves elements from vstart on. The instruction can be executed again from the element that trapped, whose index is left in
 /// vstart: "Exception Handling".
-fn elements<G: Gear, T: Scalar>(
+fn elements<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -102,7 +102,7 @@ fn elements<G: Gear, T: Scalar>(
         if !transfer.is_active(&hart.vector, segment) {
             continue;
         }
-        match move_segment::<G, T>(hart, system, position, transfer, segment) {
+        match move_segment::<M, T>(hart, system, position, transfer, segment) {
             Ok(stored) => outcome.discarded_current |= stored.discarded_current,
             // A hart that gives its turn away has met no fault.
             Err(Trapped) if transfer.fault_only_first && segment > 0 && !hart.yielded => {
@@ -120,7 +120,7 @@ fn elements<G: Gear, T: Scalar>(
     Ok(outcome)
 }
 
-fn move_segment<G: Gear, T: Scalar>(
+fn move_segment<M: Mode, T: Scalar>(
     hart: &mut Hart,
     system: &mut System,
     position: Position,
@@ -132,10 +132,10 @@ fn move_segment<G: Gear, T: Scalar>(
         let address = transfer.address(&hart.vector, segment, field);
         if transfer.is_store {
             let value = T::from_u64(transfer.value(&hart.vector, segment, field));
-            let stored = store_at::<G, T>(hart, system, position, address, value)?;
+            let stored = store_at::<M, T>(hart, system, position, address, value)?;
             outcome.discarded_current |= stored.discarded_current;
         } else {
-            let value = load_at::<G, T>(hart, system, position, address)?.to_u64();
+            let value = load_at::<M, T>(hart, system, position, address)?.to_u64();
             transfer.put(&mut hart.vector, segment, field, value);
         }
     }

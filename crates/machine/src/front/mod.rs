@@ -185,7 +185,7 @@ fn restored(
             return Err(FrontError::NoProfile);
         }
         (_, Some(profile)) => machine
-            .shift_to_measured(profile)
+            .continue_with_profile(profile)
             .map_err(|error| refused(error.into()))?,
         (_, None) => {}
     }

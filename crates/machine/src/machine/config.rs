@@ -15,7 +15,7 @@ pub struct Config {
     pub board: BoardConfig,
     /// Cycles that a hart runs before the next one's turn.
     pub quantum: u64,
-    /// How many quanta a hart's turn has in the fast gear, where nothing costs time and a short turn shows
+    /// How many quanta a hart's turn has in the functional mode, where nothing costs time and a short turn shows
     /// nothing; at least 1.
     pub fast_turns: u64,
     /// Limits of time that software can see.
@@ -36,12 +36,12 @@ pub enum MachineError {
     /// The quantum is out of range.
     #[error("a quantum of {0} cycles: must be 1 to 1000000")]
     Quantum(u64),
-    /// The turn of the fast gear is out of range.
-    #[error("turns of {0} quanta in the fast gear: must be 1 to 1000")]
+    /// The turn of the functional mode is out of range.
+    #[error("turns of {0} quanta in the functional mode: must be 1 to 1000")]
     FastTurns(u64),
 }
 
-/// Quanta of a turn in the fast gear of a machine that a profile describes.
+/// Quanta of a turn in the functional mode of a machine that a profile describes.
 const FAST_TURNS: u64 = 10;
 
 /// A and D bits set by hardware, once menvcfg.ADUE asks for it, and only ever by software.

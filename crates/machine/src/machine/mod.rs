@@ -47,7 +47,7 @@ pub struct Machine {
     /// Start of the present quantum, in cycles.
     pub(crate) now: u64,
     pub(crate) host: HostInterface,
-    /// Profile of the timing models, in the measured gear.
+    /// Profile of the timing models, in the timing mode.
     pub(crate) profile: Option<Profile>,
     /// The disks that a restored machine still waits for.
     pub(crate) missing_disks: Vec<DiskIdentity>,
@@ -145,7 +145,7 @@ impl Machine {
         self.system.devices.set_rom(boot.rom);
     }
 
-    /// Changes the gear: with a profile instructions cost what its models say from now on, without
+    /// Changes the mode: with a profile instructions cost what its models say from now on, without
     /// one every instruction costs a cycle.
     pub fn set_profile(&mut self, profile: Option<&Profile>) {
         let harts = self.harts.len();
@@ -153,7 +153,7 @@ impl Machine {
         self.profile = profile.cloned();
     }
 
-    /// The profile of the measured gear, `None` in the fast one.
+    /// The profile of the timing mode, `None` in the functional mode.
     #[must_use]
     pub const fn profile(&self) -> Option<&Profile> {
         self.profile.as_ref()

@@ -10,7 +10,7 @@ use crate::base::Cycles;
 use crate::code::BlockLimit;
 use crate::device::Marker;
 use crate::device::Power;
-use crate::execute::{Fast, Gear, Measured, run};
+use crate::execute::{Functional, Mode, Timing, run};
 use crate::hart::{Hart, Wait};
 use crate::system::System;
 use crate::timing::LINE_SHIFT;
@@ -56,15 +56,15 @@ impl Machine {
     /// Runs until the computer is switched off or a limit is reached.
     pub fn run(&mut self, limit: Limit) -> Stop {
         if self.system.timing.is_some() {
-            self.run_in::<Measured>(limit)
+            self.run_in::<Timing>(limit)
         } else {
-            self.run_in::<Fast>(limit)
+            self.run_in::<Functional>(limit)
         }
     }
 
-    fn run_in<G: Gear>(&mut self, limit: Limit) -> Stop {
+    fn run_in<M: Mode>(&mut self, limit: Limit) -> Stop {
         let mut blocks = self.config.blocks;
-        if G::MEASURED {
+        if M::TIMED {
             // A block is charged for one line.
             blocks = BlockLimit {
                 boundary_shift: LINE_SHIFT,
@@ -78,7 +78,7 @@ impl Machine {
             self.system.memory.discard_all_code();
             self.system.memory.code.set_limit(blocks);
         }
-        let timing = self.system.timing.as_ref().filter(|_| G::MEASURED);
+        let timing = self.system.timing.as_ref().filter(|_| M::TIMED);
         let costs = timing.map(|timing| timing.costs);
         self.system.memory.code.prepare(costs.as_ref());
         let last_instruction = limit
@@ -87,7 +87,7 @@ impl Machine {
         let exceptions_before = limit.instructions.map_or(0, |_| self.exceptions());
         let mut retired = 0;
         loop {
-            if let Some(stop) = self.quantum::<G>() {
+            if let Some(stop) = self.quantum::<M>() {
                 return stop;
             }
             if self.marker.as_ref().is_some_and(Marker::is_seen) {
@@ -104,7 +104,7 @@ impl Machine {
                     return Stop::Limit;
                 }
             }
-            if !self.skip_idle_time::<G>(limit.cycles.unwrap_or(u64::MAX)) {
+            if !self.skip_idle_time::<M>(limit.cycles.unwrap_or(u64::MAX)) {
                 return Stop::Idle;
             }
             if self.is_stuck() {
@@ -114,18 +114,18 @@ impl Machine {
     }
 
     /// Gives every hart its turn.
-    fn quantum<G: Gear>(&mut self) -> Option<Stop> {
+    fn quantum<M: Mode>(&mut self) -> Option<Stop> {
         // A debugger may have stopped a hart in the middle of its turn, and goes on with it.
         let interrupted = self.interrupted.take();
         if interrupted.is_none() && self.system.devices.next_event() <= Cycles(self.now) {
             self.system.tick(Cycles(self.now));
         }
-        let mut end = self.now.saturating_add(self.turn::<G>());
+        let mut end = self.now.saturating_add(self.turn::<M>());
         if interrupted.is_none()
-            && let Some((lone, latest)) = self.lone_hart::<G>()
+            && let Some((lone, latest)) = self.lone_hart::<M>()
             && latest > end
         {
-            return self.lone_turn::<G>(lone, latest);
+            return self.lone_turn::<M>(lone, latest);
         }
         let mut stop = None;
         // When the last hart has driven a wire or stored where another waits for a store.
@@ -145,7 +145,7 @@ impl Machine {
         }
         let begun = interrupted.unwrap_or(0).min(count);
         let mut horizons = std::mem::take(&mut self.horizons);
-        if G::MEASURED {
+        if M::TIMED {
             horizons.begin(&self.harts, first, begun);
         }
         for turn in begun..count {
@@ -154,7 +154,7 @@ impl Machine {
             } else {
                 first + turn - count
             };
-            let horizon = if G::MEASURED {
+            let horizon = if M::TIMED {
                 horizons.of(turn)
             } else {
                 u64::MAX
@@ -173,8 +173,8 @@ impl Machine {
             }
             hart.horizon = horizon;
             let hits = system.memory.hits();
-            system.watchful = G::MEASURED.then_some(hits);
-            let gave_way = run::<G>(hart, system, end);
+            system.watchful = M::TIMED.then_some(hits);
+            let gave_way = run::<M>(hart, system, end);
             system.watchful = None;
             if hart.stops.is_some() && hart.has_stopped() {
                 self.interrupted = Some(turn);
@@ -184,11 +184,11 @@ impl Machine {
             if gave_way {
                 hart.reservation = None;
             }
-            finish_reserved::<G>(hart, system);
+            finish_reserved::<M>(hart, system);
             horizons.note(hart);
             let signalled = system.devices.any_irq_changed() || system.memory.hits() > hits;
             while system.devices.take_changed().is_some() {}
-            if G::MEASURED && (gave_way || signalled) {
+            if M::TIMED && (gave_way || signalled) {
                 // The others come as far as this hart, which then goes on first.
                 end = hart.cycles.clamp(self.now + 1, end);
                 next_first = if gave_way { index } else { next_first };
@@ -203,7 +203,7 @@ impl Machine {
         }
         self.horizons = horizons;
         if stop.is_none() {
-            stop = self.wake_harts::<G>(signal, end);
+            stop = self.wake_harts::<M>(signal, end);
             if stop == Some(Stop::Debugger) {
                 return stop;
             }
@@ -213,25 +213,25 @@ impl Machine {
         stop
     }
 
-    /// Wakes the harts that have a reason to at `signal`, or by time before `end`. In the measured gear they run
+    /// Wakes the harts that have a reason to at `signal`, or by time before `end`. In the timing mode they run
     /// from then on in the next quantum: what they do now the harts before them could not see.
-    fn wake_harts<G: Gear>(&mut self, signal: u64, end: u64) -> Option<Stop> {
+    fn wake_harts<M: Mode>(&mut self, signal: u64, end: u64) -> Option<Stop> {
         let system = &mut self.system;
         for hart in &mut self.harts {
             if hart.wait == Wait::Nothing || hart.is_held() {
                 continue;
             }
             wake(hart, system, (self.now, signal), end);
-            if hart.wait == Wait::Nothing && !G::MEASURED {
+            if hart.wait == Wait::Nothing && !M::TIMED {
                 hart.horizon = u64::MAX;
                 hart.catch_up(system);
-                run::<G>(hart, system, end);
+                run::<M>(hart, system, end);
                 if hart.stops.is_some() && hart.has_stopped() {
                     // All turns are over but those of the harts behind this one here.
                     self.interrupted = Some(usize::MAX);
                     return Some(Stop::Debugger);
                 }
-                finish_reserved::<G>(hart, system);
+                finish_reserved::<M>(hart, system);
                 let stop = asked_to_stop(&mut self.host, system);
                 if stop.is_some() {
                     return stop;
@@ -243,15 +243,15 @@ impl Machine {
 
     /// Lets the hart that alone does not wait run until `latest`, or until it has done something that could
     /// wake another: driven a wire, or stored where a hart waits for a store. The quantum ends there.
-    fn lone_turn<G: Gear>(&mut self, lone: usize, latest: u64) -> Option<Stop> {
+    fn lone_turn<M: Mode>(&mut self, lone: usize, latest: u64) -> Option<Stop> {
         let hart = self.harts.get_mut(lone)?;
         let system = &mut self.system;
         hart.catch_up(system);
         system.watchful = Some(system.memory.hits());
         hart.horizon = u64::MAX;
-        run::<G>(hart, system, latest);
+        run::<M>(hart, system, latest);
         system.watchful = None;
-        finish_reserved::<G>(hart, system);
+        finish_reserved::<M>(hart, system);
         let signalled = system.devices.any_irq_changed() || system.memory.hits() > 0;
         let latest = if signalled { u64::MAX } else { latest };
         let end = hart.cycles.min(latest).max(self.now + 1);
@@ -288,8 +288,8 @@ impl Machine {
     }
 
     /// The length of a turn in cycles.
-    const fn turn<G: Gear>(&self) -> u64 {
-        if G::MEASURED {
+    const fn turn<M: Mode>(&self) -> u64 {
+        if M::TIMED {
             self.config.quantum
         } else {
             self.config.quantum.saturating_mul(self.config.fast_turns)
@@ -298,11 +298,11 @@ impl Machine {
 
     /// The hart that runs while all others wait, if there is one, and the time until which nothing but what
     /// it does itself can wake another.
-    fn lone_hart<G: Gear>(&self) -> Option<(usize, u64)> {
+    fn lone_hart<M: Mode>(&self) -> Option<(usize, u64)> {
         let mut lone = None;
         let mut latest = self
             .now
-            .saturating_add(self.turn::<G>().saturating_mul(LONE_QUANTA));
+            .saturating_add(self.turn::<M>().saturating_mul(LONE_QUANTA));
         for (index, hart) in self.harts.iter().enumerate() {
             if hart.is_held() || hart.stops.is_some() {
                 return None;
@@ -328,7 +328,7 @@ impl Machine {
     }
 
     /// While every hart waits, moves time to where something can happen; `false` if nothing can.
-    fn skip_idle_time<G: Gear>(&mut self, latest: u64) -> bool {
+    fn skip_idle_time<M: Mode>(&mut self, latest: u64) -> bool {
         let mut event = self.system.devices.next_event().0;
         for hart in &self.harts {
             let own = match hart.wait {
@@ -346,7 +346,7 @@ impl Machine {
             return false;
         }
         // Only whole quanta are skipped: the harts' turns stay where they are.
-        let turn = self.turn::<G>();
+        let turn = self.turn::<M>();
         let quanta = event.min(latest).saturating_sub(self.now) / turn;
         let skipped = quanta * turn;
         self.now += skipped;
@@ -391,7 +391,7 @@ fn asked_to_stop(host: &mut HostInterface, system: &mut System) -> Option<Stop> 
 ///
 /// A loop of LR and SC that is constrained has at most 16 instructions ("Eventual Success of
 /// Store-Conditional Instructions"). With the turn's end among them it might never succeed.
-fn finish_reserved<G: Gear>(hart: &mut Hart, system: &mut System) {
+fn finish_reserved<M: Mode>(hart: &mut Hart, system: &mut System) {
     let retired = hart.retired;
     hart.horizon = u64::MAX;
     for _ in 0..CONSTRAINED {
@@ -404,7 +404,7 @@ fn finish_reserved<G: Gear>(hart: &mut Hart, system: &mut System) {
             break;
         }
         let next = hart.cycles + 1;
-        run::<G>(hart, system, next);
+        run::<M>(hart, system, next);
     }
     hart.reservation = None;
 }

@@ -119,7 +119,7 @@ pub struct Report {
     pub cycles: u64,
     /// Cycles a second.
     pub hertz: u64,
-    /// True if caches and TLBs were modelled: their counts mean nothing in the fast gear.
+    /// True if caches and TLBs were modelled: their counts mean nothing in the functional mode.
     pub measured: bool,
     /// A hash of all of memory at the end.
     pub memory_hash: String,

@@ -3,7 +3,7 @@
 //! What the [interpreter](crate::execute) does is what is right, and all that there is on hosts without a
 //! translator. On x86-64 under Linux, blocks that are executed often are translated. A translation
 //! does what is frequent: integer arithmetic, branches, loads and stores whose page the host TLB knows (and,
-//! in the measured gear, whose line the filters vouch for), and jumps to targets that are known. At
+//! in the timing mode, whose line the filters vouch for), and jumps to targets that are known. At
 //! everything else it leaves, with all of the hart's state where the interpreter keeps it and before
 //! anything of that instruction has happened. The interpreter executes the instruction, and the translation
 //! goes on behind it. So there is one place that traps, walks, asks models and changes what is decoded, and no

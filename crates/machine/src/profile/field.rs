@@ -139,7 +139,7 @@ const MACHINE: &[Row] = &[
     ),
     flag(
         "misaligned_traps",
-        "whether misaligned loads and stores trap in the measured gear",
+        "whether misaligned loads and stores trap in the timing mode",
     ),
     flag(
         "prefetch_next_line",

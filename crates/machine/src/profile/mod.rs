@@ -57,7 +57,7 @@ pub struct Profile {
     pub wrs_sto_limit: u64,
     /// True if FENCE.I empties the first-level instruction cache.
     pub fence_i_clears: bool,
-    /// True if misaligned loads and stores trap in the measured gear, so that firmware carries them out.
+    /// True if misaligned loads and stores trap in the timing mode, so that firmware carries them out.
     #[serde(default)]
     pub misaligned_traps: bool,
     /// True if a miss of the first-level data cache brings the next line of the page as well.

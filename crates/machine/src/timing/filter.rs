@@ -167,7 +167,7 @@ impl LineFilter {
     }
 }
 
-/// Places of the filters of the timing models, in the measured gear.
+/// Places of the filters of the timing models, in the timing mode.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterTables {
     /// Of pages of data.
@@ -185,7 +185,7 @@ pub struct FilterTables {
 }
 
 impl FilterTables {
-    /// In the fast gear, where translated code does not look at them.
+    /// In the functional mode, where translated code does not look at them.
     pub const NONE: Self = Self {
         data_pages: std::ptr::null(),
         code_pages: std::ptr::null(),

@@ -1,4 +1,4 @@
-//! Costs of instructions in the measured gear: TLBs, caches, walks, and single instructions.
+//! Costs of instructions in the timing mode: TLBs, caches, walks, and single instructions.
 //!
 //! The models know nothing of values: they are told where accesses go and answer with cycles.
 //! A [`filter`] answers for the models where a hit changes nothing in them, exactly: what it remembers is still in them, and its

@@ -48,7 +48,7 @@ pub struct Native {
     places: Vec<u32>,
     /// For the low bits of an offset in RAM, the block there that jumps have led to last.
     targets: Vec<Target>,
-    /// Costs of instructions, in the measured gear.
+    /// Costs of instructions, in the timing mode.
     costs: Option<Costs>,
     ends: Ends,
     /// The first free byte of the buffer's first half, and of its second, for what is rarely executed.
@@ -84,7 +84,7 @@ impl Native {
         Some(native)
     }
 
-    /// Makes translations those of a gear: with the costs of single instructions in the measured one.
+    /// Makes translations those of a mode: with the costs of single instructions in the timing mode.
     pub fn prepare(&mut self, costs: Option<&Costs>) {
         if self.costs.as_ref() != costs {
             self.costs = costs.copied();
@@ -316,7 +316,7 @@ impl Native {
         entry: u32,
         block: u64,
     ) -> Option<Left> {
-        // Translations of the measured gear look at the filters.
+        // Translations of the timing mode look at the filters.
         if self.costs.is_some() && filters.loads.is_null() {
             return None;
         }

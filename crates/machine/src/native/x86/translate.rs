@@ -226,7 +226,7 @@ impl<'a> Translator<'a> {
         self.a.registers(Quad, op::MOV, host, RAX);
     }
 
-    /// Adds a cost to the hart's cycles in the measured gear; `None` if it has no room in an instruction.
+    /// Adds a cost to the hart's cycles in the timing mode; `None` if it has no room in an instruction.
     pub(super) fn cost(&mut self, cost: impl Fn(&Costs) -> u64) {
         if let Some(cost) = self.costs.map(cost)
             && cost != 0

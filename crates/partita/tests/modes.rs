@@ -1,4 +1,4 @@
-//! Extensions of a machine, and checkpoints from one gear to the other, as the shell sees them.
+//! Extensions of a machine, and checkpoints from one mode to the other, as the shell sees them.
 
 #[path = "common/program.rs"]
 #[allow(dead_code, reason = "another test has use for the rest")]
@@ -78,7 +78,7 @@ fn harts_have_the_given_guest_interrupt_files() {
 }
 
 #[test]
-fn checkpoints_and_disks_continue_across_gears() {
+fn checkpoints_and_disks_continue_across_modes() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     // Counts x8 down while x6 counts to 7.

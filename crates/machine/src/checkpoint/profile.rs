@@ -1,4 +1,4 @@
-//! Changing the gear of a machine that has already run.
+//! Changing the profile of a machine that has already run.
 
 use crate::extension::Extensions;
 use crate::machine::Machine;
@@ -11,7 +11,7 @@ use crate::timing::Profile;
     "the machine was started with {what} {found} and the profile has {wanted}: software has seen \
      it, so start the machine with this profile (--mode functional boots fast) before the checkpoint"
 )]
-pub struct GearMismatch {
+pub struct ProfileMismatch {
     /// Name of the value that differs.
     pub what: &'static str,
     /// Value of the machine.
@@ -21,13 +21,13 @@ pub struct GearMismatch {
 }
 
 impl Machine {
-    /// Goes on in the measured gear, with this profile's costs, quantum and limits. The models are
-    /// cold, unless the machine is in this gear with this profile already: then nothing changes.
+    /// Goes on in the timing mode, with this profile's costs, quantum and limits. The models are
+    /// cold, unless the machine is in this mode with this profile already: then nothing changes.
     ///
     /// # Errors
-    /// [`GearMismatch`] if the profile differs in what software has already seen: frequencies and
+    /// [`ProfileMismatch`] if the profile differs in what software has already seen: frequencies and
     /// the number of guest interrupt files.
-    pub fn shift_to_measured(&mut self, profile: &Profile) -> Result<(), GearMismatch> {
+    pub fn continue_with_profile(&mut self, profile: &Profile) -> Result<(), ProfileMismatch> {
         let board = &self.config.board;
         let seen = [
             (
@@ -63,7 +63,7 @@ impl Machine {
         ];
         for (what, found, wanted) in seen {
             if found != wanted {
-                return Err(GearMismatch {
+                return Err(ProfileMismatch {
                     what,
                     found: found.to_string(),
                     wanted: wanted.to_string(),
@@ -72,7 +72,7 @@ impl Machine {
         }
         let (own, wanted) = (Extensions::of(&board.isa), profile.extensions);
         if own != wanted {
-            return Err(GearMismatch {
+            return Err(ProfileMismatch {
                 what: "the custom extensions",
                 found: format!("{own:?}"),
                 wanted: format!("{wanted:?}"),
