@@ -50,13 +50,20 @@ fn guests_learn_their_allocation_while_running() {
     assert!(child.wait().unwrap().success());
 }
 
+/// Guests that never end by themselves.
+const ENDLESS: [&str; 2] = [
+    "vm.one.command-line=exercise=heartbeat duration-ms=0",
+    "vm.two.command-line=exercise=heartbeat duration-ms=0",
+];
+
 #[test]
-#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn the_escape_key_powers_everything_off() {
     for on in COMPUTERS {
         let _room = room(on);
-        let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
-        wait_for(&mut console, "partita-guest start workload=shell");
+        let (mut child, mut console, mut keys) =
+            with_console(on, "exercises.toml", "one", &ENDLESS);
+        wait_for(&mut console, "uptime-ms=");
         keys.write_all(b"\x1dq").unwrap();
         wait_for(&mut console, "interrupts: direct");
         // Whoever leaves wants it to end: that the guest did not power itself off is no failure.
@@ -65,18 +72,22 @@ fn the_escape_key_powers_everything_off() {
 }
 
 #[test]
-#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn interrupted_runs_leave_nothing_behind() {
     for on in COMPUTERS {
         let _room = room(on);
-        let mut child = run_command(on, "shell.toml")
+        let mut command = run_command(on, "exercises.toml");
+        for change in ENDLESS {
+            command.args(["--set", change]);
+        }
+        let mut child = command
             .args(["--timeout", "240"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let mut console = child.stdout.take().unwrap();
-        wait_for(&mut console, "partita-guest start workload=shell");
+        wait_for(&mut console, "uptime-ms=");
         let id = child.id();
         let interrupt = Command::new("kill")
             .args(["-INT", &id.to_string()])
