@@ -7,6 +7,7 @@ mod check;
 mod claims;
 mod compare;
 mod diff;
+mod doctor;
 mod explain;
 mod failure;
 mod footprint;
@@ -74,6 +75,8 @@ enum Command {
     Compare(compare::CompareArguments),
     /// Compares the runs of two files phase by phase: what differs, and how surely
     Diff(diff::DiffArguments),
+    /// Says what this computer has and lacks, and what to do about it
+    Doctor(doctor::DoctorArguments),
     /// Says what a measure means, or lists all
     Explain {
         /// The measure's name
@@ -152,6 +155,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Check { system, hypervisor } => check::execute(&system, hypervisor.as_deref()),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
+        Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Footprint(arguments) => footprint::execute(&arguments),
         Command::Fuzz(arguments) => fuzz::execute(&arguments),

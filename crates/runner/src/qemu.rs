@@ -50,6 +50,14 @@ pub enum QemuError {
 /// # Errors
 /// QEMU cannot run the system; the message says what to do.
 pub fn check() -> Result<(), QemuError> {
+    version().map(drop)
+}
+
+/// Version of QEMU, if it is there and new enough.
+///
+/// # Errors
+/// As for [`check`].
+pub fn version() -> Result<String, QemuError> {
     let output = Command::new(PROGRAM)
         .arg("--version")
         .output()
@@ -64,7 +72,7 @@ pub fn check() -> Result<(), QemuError> {
     if numbers < OLDEST_VERSION {
         return Err(QemuError::Old(String::from(version)));
     }
-    Ok(())
+    Ok(String::from(version))
 }
 
 /// Departures from the board that a system gets, in QEMU's own words.

@@ -95,6 +95,9 @@ pub enum Failure {
     /// An option of QEMU.
     #[error("{0} is for QEMU, and this run is on the machine; add --on qemu")]
     QemuOnly(&'static str),
+    /// What every run needs is not there.
+    #[error("systems cannot be run here: {0}; the lines above say what to do")]
+    Lacking(String),
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
@@ -191,7 +194,9 @@ impl Failure {
             Self::Findings(_) => 1,
             Self::Vm(_) => 3,
             Self::TimeLimit(_) | Self::Waiting => 4,
-            Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
+            Self::Lacking(_) | Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => {
+                5
+            }
             Self::Interrupted => 130,
         })
     }
