@@ -58,15 +58,13 @@ fn interrupts_are_counted(on: &str, files: u32, wait: &str) {
 }
 
 /// Seven vCPUs on three harts, each dispatch on another hart than the one before, with enough interrupt files for all and
-/// with too few. Each rule for waits meets two for spins.
+/// with too few. Each rule for waits meets one for spins; in the soak each meets all.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn interrupts_arrive_once_under_any_policy() {
-    for (first, wait) in WAITS.into_iter().enumerate() {
-        for index in [first, first + 2] {
-            let spin = SPINS[index % SPINS.len()];
-            interrupts_on_the_move("machine", wait, spin, GUEST_FILES[index % 2], 40);
-        }
+    for (index, wait) in WAITS.into_iter().enumerate() {
+        let spin = SPINS[index % SPINS.len()];
+        interrupts_on_the_move("machine", wait, spin, GUEST_FILES[index % 2], 40);
     }
     interrupts_on_the_move("qemu", "self-wait", "wapd", GUEST_FILES[0], 20);
 }

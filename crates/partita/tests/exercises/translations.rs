@@ -108,7 +108,7 @@ fn translations_stay_fresh_with_few_vmids() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_method_keeps_a_stale_translation() {
-    every_method_is_fresh(80);
+    every_method_is_fresh(50);
 }
 
 #[test]
