@@ -39,6 +39,9 @@ pub enum CaseError {
     /// A file.
     #[error("{0}")]
     File(#[from] std::io::Error),
+    /// The hypervisor does not take the system, as one of another version may not.
+    #[error("the hypervisor refuses the system: {0}; build it anew with this command")]
+    Refused(String),
     /// No more is wanted.
     #[error("broken off")]
     BrokenOff,
@@ -131,6 +134,9 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
         told: Told::default(),
     };
     let stop = watch.play(case)?;
+    if let Some(refusal) = watch.told.refusal.take() {
+        return Err(CaseError::Refused(refusal));
+    }
     let mut observed = watch.end(case, stop);
     observed.disk_changes = disk::changes(case, folder.path())?;
     Ok(observed)
@@ -142,6 +148,7 @@ struct Told {
     lines: Vec<String>,
     all: String,
     defects: Vec<String>,
+    refusal: Option<String>,
     failures: Vec<(String, String)>,
     witness: Option<String>,
     witness_passed: bool,
@@ -158,6 +165,9 @@ impl Told {
         match Line::of(line) {
             Line::Hypervisor(text) if text.contains("] defect:") => {
                 self.defects.push(String::from(text));
+            }
+            Line::Hypervisor(text) if text.contains("] cannot start:") => {
+                self.refusal = Some(String::from(text));
             }
             Line::Guest { vm, text } => self.guest(vm, text),
             _ => {}

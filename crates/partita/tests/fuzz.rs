@@ -52,7 +52,7 @@ fn findings_can_be_replayed() {
             .current_dir(root())
             .output()
             .unwrap();
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(3));
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let findings = folder.path().to_str().unwrap();

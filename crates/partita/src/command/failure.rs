@@ -20,7 +20,7 @@ pub(super) const EXIT_CODES: &str =
   0    what was asked for was done; after a run: every VM powered off in order
   1    the system file or a profile has mistakes; or `fuzz` has found something
   2    the command line has mistakes
-  3    a run ended, but a VM failed or did not power off
+  3    a run ended, but a VM failed or did not power off; or the farm has findings
   4    a run took longer than it may, or everybody in it waited for what would never come
   5    a run could not be started, images could not be built, or an output could not be written
   130  a run was broken off";
@@ -187,11 +187,10 @@ impl Failure {
             | Self::Expand(_)
             | Self::Nuisance(_) => 2,
             Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
-            Self::Different(_) => 3,
+            Self::Different(_) | Self::Findings(_) => 3,
             Self::Store(_) | Self::Merge(_) => 5,
             Self::Shard { .. } => 0,
             Self::Series(_) => 130,
-            Self::Findings(_) => 1,
             Self::Vm(_) => 3,
             Self::TimeLimit(_) | Self::Waiting => 4,
             Self::Lacking(_) | Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => {
