@@ -488,23 +488,3 @@ fn former_measures_are_refused_with_present_names() {
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("etr is called throughput now"), "{err}");
 }
-
-#[test]
-fn doctor_names_lacks_with_their_remedy() {
-    let folder = folder();
-    let (code, out, err) = partita(folder.path(), &["doctor", "--json", "found.json"]);
-    // The firmware that the variable names is not there.
-    assert_eq!(code, Some(5), "{out}\n{err}");
-    assert!(err.contains("firmware"), "{err}");
-    let text = fs::read_to_string(folder.path().join("found.json")).unwrap();
-    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let of = |name: &str| {
-        let mut all = found.as_array().unwrap().iter();
-        all.find(|one| one["name"] == name).unwrap()
-    };
-    assert_eq!(of("firmware")["found"], false);
-    assert_eq!(of("cache")["found"], true);
-    assert_eq!(of("images")["found"], false);
-    let place = folder.path().join("firmware").display().to_string();
-    assert!(of("firmware")["detail"].as_str().unwrap().contains(&place));
-}

@@ -95,7 +95,7 @@ pub enum Failure {
     /// An option of QEMU.
     #[error("{0} is for QEMU, and this run is on the machine; add --on qemu")]
     QemuOnly(&'static str),
-    /// What every run needs is not there.
+    /// A need of every run is not met.
     #[error("systems cannot be run here: {0}; the lines above say what to do")]
     Lacking(String),
     /// The benchmark.

@@ -17,7 +17,7 @@ pub struct RestartPlan {
     pub short_runs: u32,
 }
 
-/// What the operator reads of a restart. A guest brings restarts about, so nothing here allocates.
+/// The operator's line about a restart. A guest brings restarts about, so nothing here allocates.
 impl fmt::Display for RestartPlan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(reason) = self.failed {
