@@ -28,6 +28,8 @@ pub const EXERCISE: Exercise = Exercise {
 
 /// Shortest time between two reads of the clock in which a hart was away, in microseconds.
 const ABSENCE_US: u64 = 30;
+/// Sleeps within which an area must have its value again.
+const RESTORING_SLEEPS: usize = 1000;
 /// Length of a sleep in microseconds.
 const SLEEP_US: u64 = 700;
 
@@ -142,6 +144,20 @@ fn give_back(area: u64, found: &Found) {
     found.check(answer == SUCCESS, format_args!("giving back: {answer}"));
 }
 
+/// Stolen time once the area has its value again, which was `before` at least: a page that was given back begins with zeros, and the next
+/// dispatches write it.
+fn restored(area: u64, before: u64, found: &Found) -> u64 {
+    for _ in 0..RESTORING_SLEEPS {
+        let now = stolen(area, found);
+        if now >= before {
+            return now;
+        }
+        let _ = sleep(1);
+    }
+    found.check(false, format_args!("the area is not written again"));
+    before
+}
+
 /// The area stays as it is after it was taken away.
 fn silence(area: u64, found: &Found) {
     let answer = set_area([NO_SHARED_MEMORY, NO_SHARED_MEMORY, 0]);
@@ -185,7 +201,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         if gives {
             give_back(area, &found);
         }
-        let asleep_from = stolen(area, &found).max(middle);
+        let asleep_from = restored(area, middle, &found);
         let late = sleep(sleeps);
         let after = stolen(area, &found);
         found

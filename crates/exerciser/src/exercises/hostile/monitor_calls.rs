@@ -59,8 +59,9 @@ pub fn run(siege: &mut Siege) {
         for argument in &mut arguments {
             *argument = garbage(siege, &mut random, scrap);
         }
-        // OpenSBI 1.5 touches whatever memory a console call names, and stops for good where there is none.
-        let is_fatal = extension == DBCN && !siege.is_virtual();
+        // OpenSBI 1.5 touches whatever memory a console call names, and stops for good where there is none. An event that it has sends the hart to
+        // whatever address it was registered with (SBI chapter 17).
+        let is_fatal = matches!(extension, DBCN | SSE) && !siege.is_virtual();
         if is_fatal || ends_run(extension, function, arguments[0]) {
             continue;
         }
