@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The guests' architecture.
 const ARCHITECTURE: &str = "riscv64";
 /// Debian's own keys.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Names a mirror where the machine's apt has none.
 const MIRROR_VARIABLE: &str = "PARTITA_DEBIAN_MIRROR";
 

@@ -28,6 +28,7 @@ mod recipe;
 pub mod root_filesystem;
 mod site;
 
+pub use apt::KEYRING;
 pub use error::ImagesError;
 pub use folders::{ensure, forget, packages};
 pub use progress::Progress;
