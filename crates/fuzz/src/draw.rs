@@ -171,23 +171,31 @@ fn commands(random: &mut Random, vms: &[Guest]) -> Vec<Command> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::draw;
     use crate::case::Case;
-    use system::{Document, System};
+    use std::path::Path;
+    use system::{Document, Mistakes, System};
+
+    /// Reads the system file of a case whose files stand in `folder`. Any file stands for the exerciser, which need not be built for this.
+    ///
+    /// # Errors
+    /// The mistakes of the system file.
+    pub(crate) fn read_system(case: &Case, folder: &Path) -> Result<System, Mistakes> {
+        crate::disk::make(case, folder).unwrap();
+        std::fs::write(folder.join("exerciser"), []).unwrap();
+        let text = case.system_file().replace("image:exerciser", "exerciser");
+        let path = folder.join("system.toml");
+        Document::new(&path, text, &[]).and_then(|document| System::read(&document))
+    }
 
     #[test]
     fn every_drawn_system_is_valid() {
         let folder = tempfile::tempdir().unwrap();
         for number in 0..150 {
             let case = draw(3, number);
-            crate::disk::make(&case, folder.path()).unwrap();
-            let text = case.system_file();
-            let path = folder.path().join("system.toml");
-            let document = Document::new(&path, text.clone(), &[]);
-            let system = document.and_then(|document| System::read(&document));
-            if let Err(mistakes) = system {
-                panic!("{mistakes}\n{text}");
+            if let Err(mistakes) = read_system(&case, folder.path()) {
+                panic!("{mistakes}\n{}", case.system_file());
             }
         }
     }

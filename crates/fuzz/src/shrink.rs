@@ -216,8 +216,8 @@ fn less_work(vm: &Guest, with_vm: &mut dyn FnMut(Change<'_>)) {
 mod tests {
     use super::*;
     use crate::draw::draw;
+    use crate::draw::tests::read_system;
     use std::convert::Infallible;
-    use system::{Document, System};
 
     /// Shrinks a case as long as it has what is asked for.
     fn least(case: Case, has: impl Fn(&Case) -> bool) -> Case {
@@ -264,14 +264,7 @@ mod tests {
     fn smaller_systems_are_valid_or_refused() {
         let case = draw(1, 4);
         let folder = tempfile::tempdir().unwrap();
-        let valid = |case: &Case| {
-            crate::disk::make(case, folder.path()).unwrap();
-            let path = folder.path().join("system.toml");
-            let document = Document::new(&path, case.system_file(), &[]);
-            document
-                .and_then(|document| System::read(&document))
-                .is_ok()
-        };
+        let valid = |case: &Case| read_system(case, folder.path()).is_ok();
         let smaller = smaller(&case);
         let count = smaller.iter().filter(|case| valid(case)).count();
         assert!(2 * count > smaller.len(), "{count} of {}", smaller.len());
