@@ -41,6 +41,8 @@ struct System {
     disturbances: u8,
     /// States that differ only in their numbers are one.
     reduced: bool,
+    /// With `reduced`, a step ends in the state that stands for its class.
+    numbered: bool,
 }
 
 /// A step, and its end.
@@ -87,25 +89,42 @@ impl System {
         world
     }
 
-    /// Explores it to this depth.
-    fn explore(self, depth: usize) {
+    /// Explores every state.
+    fn explore(self) {
+        let mut checker = self.checker().threads(2);
+        if self.reduced {
+            checker = checker.symmetry_fn(World::renumbered);
+        }
+        self.conclude(checker.spawn_dfs().join(), "");
+    }
+
+    /// Explores the states of so many steps and fewer.
+    ///
+    /// The search is by breadth and by one thread, which alone meets each state by its shortest way. A search by depth leaves out what follows a state
+    /// that it has met by a longer one.
+    fn explore_to_depth(self, depth: usize) {
+        let system = Self {
+            numbered: self.reduced,
+            ..self
+        };
+        let checker = system.checker().target_max_depth(depth);
+        let checker = checker.spawn_bfs().join();
+        self.conclude(checker, &std::format!(" to depth {depth}"));
+    }
+
+    /// Prints the number of states, and asserts what must hold in them.
+    fn conclude(&self, checker: impl Checker<Self>, extent: &str) {
         let Config { spin, wait, .. } = self.config;
         let Self {
             vms,
             harts,
             disturbances,
-            reduced,
             ..
         } = self;
-        let mut checker = self.checker().target_max_depth(depth).threads(2);
-        if reduced {
-            checker = checker.symmetry_fn(World::renumbered);
-        }
-        let checker = checker.spawn_dfs().join();
         let states = checker.unique_state_count();
-        let kind = if reduced { "classes" } else { "states" };
+        let kind = if self.reduced { "classes" } else { "states" };
         std::println!(
-            "{} {} {vms:?} on {harts}, disturbed {disturbances} times: {states} {kind}",
+            "{} {} {vms:?} on {harts}, disturbed {disturbances} times: {states} {kind}{extent}",
             spin.name(),
             wait.name()
         );
@@ -134,7 +153,7 @@ impl Model for System {
             };
             actions.extend(ends.into_iter().map(|end| Way {
                 step,
-                to: Arc::new(end),
+                to: Arc::new(if self.numbered { end.renumbered() } else { end }),
             }));
         }
     }

@@ -18,6 +18,7 @@ pub(super) fn whole(config: Config, vms: &'static [u16], disturbances: u8) -> Sy
         vms,
         disturbances,
         reduced: false,
+        numbered: false,
     }
 }
 
@@ -32,7 +33,7 @@ pub(super) fn reduced(config: Config, vms: &'static [u16], disturbances: u8) -> 
 #[test]
 fn small_system_is_explored_whole() {
     let strict = strict(SpinPolicy::Wapd, WaitPolicy::SelfWait);
-    whole(strict, &[2, 1], 0).explore(WITHOUT_LIMIT);
+    whole(strict, &[2, 1], 0).explore();
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn host_interrupt_policies_are_explored_whole() {
         if spin == SpinPolicy::Reservation {
             continue;
         }
-        whole(strict(spin, WaitPolicy::HostInterrupt), &[2, 1], 1).explore(WITHOUT_LIMIT);
+        whole(strict(spin, WaitPolicy::HostInterrupt), &[2, 1], 1).explore();
     }
 }
 
@@ -54,7 +55,7 @@ fn self_wait_policies_are_explored_whole() {
         (SpinPolicy::Wapd, WaitPolicy::SelfWait),
         (SpinPolicy::Rslp, WaitPolicy::SelfWaitAll),
     ] {
-        whole(strict(spin, wait), &[2, 1], 1).explore(WITHOUT_LIMIT);
+        whole(strict(spin, wait), &[2, 1], 1).explore();
     }
 }
 
@@ -75,7 +76,7 @@ fn global_test_is_explored_whole() {
             environment,
             ..system
         }
-        .explore(WITHOUT_LIMIT);
+        .explore();
     }
 }
 
@@ -96,7 +97,7 @@ fn leaving_and_dispatching_together_is_explored() {
             environment,
             ..whole(strict(spin, wait), &[2, 1], 1)
         }
-        .explore(WITHOUT_LIMIT);
+        .explore();
     }
 }
 
@@ -112,7 +113,7 @@ fn constant_migration_is_explored_whole() {
             migration: Migration::Always,
             ..strict(spin, wait)
         };
-        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
+        whole(config, &[2, 1], 1).explore();
     }
 }
 
@@ -128,7 +129,7 @@ fn fixed_placement_is_explored_whole() {
             placement: Placement::Fixed,
             ..strict(spin, wait)
         };
-        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
+        whole(config, &[2, 1], 1).explore();
     }
 }
 
@@ -147,7 +148,7 @@ fn changes_of_policy_are_explored_whole() {
         environment,
         ..system
     }
-    .explore(WITHOUT_LIMIT);
+    .explore();
 }
 
 /// Words to wait for, with a holder that is known or not.
@@ -155,8 +156,8 @@ fn changes_of_policy_are_explored_whole() {
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn reservation_is_explored_whole() {
     let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
-    reduced(strict, &[2, 1], 0).explore(WITHOUT_LIMIT);
-    reduced(strict, &[2, 1], 1).explore(12);
+    reduced(strict, &[2, 1], 0).explore();
+    reduced(strict, &[2, 1], 1).explore_to_depth(9);
 }
 
 #[test]
@@ -166,8 +167,8 @@ fn two_vms_of_two_vcpus_are_explored() {
         (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
         (SpinPolicy::Wapd, WaitPolicy::SelfWait),
     ] {
-        whole(strict(spin, wait), &[2, 2], 0).explore(WITHOUT_LIMIT);
-        reduced(strict(spin, wait), &[2, 2], 1).explore(14);
+        whole(strict(spin, wait), &[2, 2], 0).explore();
+        reduced(strict(spin, wait), &[2, 2], 1).explore_to_depth(14);
     }
 }
 
@@ -179,7 +180,7 @@ fn three_harts_are_explored_whole() {
         (SpinPolicy::Wapd, WaitPolicy::SelfWait),
     ] {
         let system = reduced(strict(spin, wait), &[2, 2], 0);
-        System { harts: 3, ..system }.explore(WITHOUT_LIMIT);
+        System { harts: 3, ..system }.explore();
     }
 }
 
@@ -193,6 +194,6 @@ fn two_vms_of_three_vcpus_are_explored() {
         // Any VM may be boosted at each search.
         (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 6),
     ] {
-        reduced(strict(spin, wait), &[3, 3], 2).explore(steps);
+        reduced(strict(spin, wait), &[3, 3], 2).explore_to_depth(steps);
     }
 }

@@ -70,6 +70,7 @@ fn system(spin: SpinPolicy, wait: WaitPolicy, harts: u64, vms: &'static [u16]) -
         vms,
         disturbances: u8::MAX,
         reduced: false,
+        numbered: false,
     }
 }
 
