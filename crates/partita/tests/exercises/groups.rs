@@ -7,14 +7,14 @@ use super::exercise_with;
 const LONGEST_MS: u64 = 60;
 
 /// Four machines of four vCPUs on eight harts, each with one lock that is always taken.
-fn system() -> String {
+fn system(duration_ms: u32) -> String {
     let exerciser = hypervisor().with_file_name("exerciser");
     let head =
         "harts = 8\nmemory = \"2 GiB\"\nguest-interrupt-files = 7\nrun-queue = \"per-hart\"\n";
     let vm = |name: char| {
         format!(
             "[vm.{name}]\nvcpus = 4\nmemory = \"32 MiB\"\nshare = 1\nkernel = \"{}\"\n\
-             command-line = \"exercise=work duration-ms=150 lock=ticket spin=wrs compute=2000 locks=4 hold=800 lock-count=1\"\n",
+             command-line = \"exercise=work duration-ms={duration_ms} lock=ticket spin=wrs compute=2000 locks=4 hold=800 lock-count=1\"\n",
             exerciser.display()
         )
     };
@@ -25,19 +25,21 @@ fn system() -> String {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn vcpus_moved_between_queues_run_on() {
-    moved_vcpus_run_on("rslp");
+    moved_vcpus_run_on("rslp", 75);
 }
 
 #[test]
-#[ignore = "soak: half a minute of eight harts; make soak runs it"]
-fn soak_moved_vcpus_run_on_with_wapd() {
-    moved_vcpus_run_on("wapd");
+#[ignore = "soak: minutes of eight harts; make soak runs it"]
+fn soak_moved_vcpus_run_on() {
+    for spin in ["rslp", "wapd"] {
+        moved_vcpus_run_on(spin, 150);
+    }
 }
 
-fn moved_vcpus_run_on(spin: &str) {
+fn moved_vcpus_run_on(spin: &str, duration_ms: u32) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("system.toml");
-    std::fs::write(&path, system()).unwrap();
+    std::fs::write(&path, system(duration_ms)).unwrap();
     let path = path.to_str().unwrap();
     let changes = [format!("spin={spin}")];
     let told = exercise_with("machine", path, 4, &changes, &["--profile", "k3-class"]);

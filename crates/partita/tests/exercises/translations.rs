@@ -53,6 +53,16 @@ fn no_translation_is_stale_with(files: u32) {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn shadow_tables_are_right_and_confine() {
+    shadow_tables_are_right(500);
+}
+
+#[test]
+#[ignore = "soak: a minute of QEMU; make soak runs it"]
+fn soak_shadow_tables_are_right_and_confine() {
+    shadow_tables_are_right(2000);
+}
+
+fn shadow_tables_are_right(rounds: u32) {
     let shadow = [
         "vm.one.translation=\"shadow\"",
         "vm.two.translation=\"shadow\"",
@@ -60,7 +70,7 @@ fn shadow_tables_are_right_and_confine() {
     ];
     checked("translations rounds=200", &shadow);
     for on in COMPUTERS {
-        together(on, "translations rounds=2000", &shadow);
+        together(on, &format!("translations rounds={rounds}"), &shadow);
         let hostile = [
             "vm.hostile.translation=\"shadow\"",
             "vm.victim.translation=\"shadow\"",
@@ -77,13 +87,24 @@ fn shadow_tables_are_right_and_confine() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn translations_stay_fresh_with_few_vmids() {
+    translations_stay_fresh_with(&[(0, "fence"), (3, "new-vmid")]);
+}
+
+#[test]
+#[ignore = "soak: a minute of checked translations; make soak runs it"]
+fn soak_translations_with_any_vmids() {
+    translations_stay_fresh_with(
+        &[0, 3, 14]
+            .map(|bits| [(bits, "fence"), (bits, "new-vmid")])
+            .concat(),
+    );
+}
+
+fn translations_stay_fresh_with(forms: &[(u32, &str)]) {
     let folder = tempfile::tempdir().unwrap();
     let profile = folder.path().join("profile.toml");
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
-    for (bits, purge) in [0, 3, 14]
-        .map(|bits| [(bits, "fence"), (bits, "new-vmid")])
-        .concat()
-    {
+    for (bits, purge) in forms {
         std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
         let mut all: Vec<String> = ["harts=1", "time-slice=\"1 ms\""].map(String::from).into();
         all.push(format!("experiment.purge=\"{purge}\""));
@@ -108,7 +129,7 @@ fn translations_stay_fresh_with_few_vmids() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_method_keeps_a_stale_translation() {
-    every_method_is_fresh(50);
+    every_method_is_fresh(30);
 }
 
 #[test]

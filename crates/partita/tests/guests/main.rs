@@ -135,28 +135,34 @@ const SHORT: &str = "console=ttyS0 quiet partita.workload=mixed partita.seconds=
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn guests_work_with_few_guest_interrupt_files() {
+    let short = ["web", "database"].map(|vm| format!("vm.{vm}.command-line={SHORT:?}"));
+    guests_work_with_few_files("qemu", 3, 2, &short.each_ref().map(String::as_str));
+    guests_work_with_few_files("machine", 7, 1, &[]);
+}
+
+/// Runs two guests, so many of which have their memory elsewhere than they see it, and their devices with it: on the machine in single pages.
+fn guests_work_with_few_files(on: &str, files: u32, moved: usize, more: &[&str]) {
     let resident = ["web", "database"].map(|vm| format!("vm.{vm}.placement=\"resident\""));
-    // How many of the two have their memory elsewhere than they see it, and their devices with it: on the machine in single pages.
-    for (on, files, moved) in [("qemu", 3, 2), ("machine", 7, 1)] {
-        let mut changes: Vec<&str> = resident.iter().take(moved).map(String::as_str).collect();
-        let files_key = format!("guest-interrupt-files={files}");
-        // And one of them reaches its devices through the hypervisor.
-        changes.push(match on {
-            "qemu" => "vm.web.io=\"fast\"",
-            _ => "vm.web.io=\"general\"",
-        });
-        if on == "machine" {
-            changes.push("vm.web.placement=\"paged\"");
-        }
-        changes.push(&files_key);
-        let report = run(on, "two-debian.toml", &changes);
-        check(&report, 4, 2, files);
+    let mut changes: Vec<&str> = resident.iter().take(moved).map(String::as_str).collect();
+    changes.extend(more);
+    let files_key = format!("guest-interrupt-files={files}");
+    // And one of them reaches its devices through the hypervisor.
+    changes.push(match on {
+        "qemu" => "vm.web.io=\"fast\"",
+        _ => "vm.web.io=\"general\"",
+    });
+    if on == "machine" {
+        changes.push("vm.web.placement=\"paged\"");
     }
+    changes.push(&files_key);
+    let report = run(on, "two-debian.toml", &changes);
+    check(&report, 4, 2, files);
 }
 
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_guests_work_without_guest_interrupt_files() {
+fn soak_guests_work_with_no_file_or_few() {
+    guests_work_with_few_files("qemu", 3, 2, &[]);
     check(
         &run("qemu", "two-debian.toml", &["guest-interrupt-files=0"]),
         4,
@@ -176,11 +182,21 @@ fn soak_three_guests_share_two_harts() {
 }
 
 #[test]
-#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
 fn dedicated_harts_leave_other_vms_alone() {
+    dedicated_harts_leave_others_alone("machine");
+}
+
+#[test]
+#[ignore = "soak: minutes of QEMU; make soak runs it"]
+fn soak_dedicated_harts_on_qemu() {
+    dedicated_harts_leave_others_alone("qemu");
+}
+
+fn dedicated_harts_leave_others_alone(on: &str) {
     let boot = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=5";
     let report = run(
-        "qemu",
+        on,
         "two-debian.toml",
         &[
             "vm.web={ vcpus = 2, memory = \"512 MiB\", dedicated-harts = [1, 3], kernel = \"image:debian/kernel\", \
