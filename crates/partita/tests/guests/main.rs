@@ -161,7 +161,7 @@ fn guests_work_with_few_files(on: &str, files: u32, moved: usize, more: &[&str])
 
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_guests_work_with_no_file_or_few() {
+fn soak_guests_work_with_few_files() {
     guests_work_with_few_files("qemu", 3, 2, &[]);
     check(
         &run("qemu", "two-debian.toml", &["guest-interrupt-files=0"]),
