@@ -182,21 +182,11 @@ fn soak_three_guests_share_two_harts() {
 }
 
 #[test]
-#[ignore = "needs the hypervisor and the images; make test runs it"]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn dedicated_harts_leave_other_vms_alone() {
-    dedicated_harts_leave_others_alone("machine");
-}
-
-#[test]
-#[ignore = "soak: minutes of QEMU; make soak runs it"]
-fn soak_dedicated_harts_on_qemu() {
-    dedicated_harts_leave_others_alone("qemu");
-}
-
-fn dedicated_harts_leave_others_alone(on: &str) {
     let boot = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=5";
     let report = run(
-        on,
+        "qemu",
         "two-debian.toml",
         &[
             "vm.web={ vcpus = 2, memory = \"512 MiB\", dedicated-harts = [1, 3], kernel = \"image:debian/kernel\", \
