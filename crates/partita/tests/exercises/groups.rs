@@ -1,12 +1,12 @@
-//! A queue for each hart: vCPUs go from one to another while their machines fight over locks.
+//! A queue for each hart: vCPUs go from one to another while their VMs contend for locks.
 
 use super::common::hypervisor;
 use super::exercise_with;
 
-/// The longest wait for a lock that is allowed. A vCPU whose machine has overdrawn its account waits for some rounds of 10 ms.
+/// The longest wait for a lock that is allowed. A vCPU whose VM has overdrawn its account waits for some rounds of 10 ms.
 const LONGEST_MS: u64 = 60;
 
-/// Four machines of four vCPUs on eight harts, each with one lock that is always taken.
+/// Four VMs of four vCPUs on eight harts, each with one lock that is always taken.
 fn system(duration_ms: u32) -> String {
     let exerciser = hypervisor().with_file_name("exerciser");
     let head =

@@ -36,6 +36,15 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
     }
 }
 
+#[test]
+#[ignore = "soak: half a minute of QEMU; make soak runs it"]
+fn soak_guests_lie_elsewhere_on_qemu() {
+    let resident = ["one", "two"].map(|vm| format!("vm.{vm}.placement=\"resident\""));
+    for exercise in ["heartbeat duration-ms=500", "state rounds=20"] {
+        together("qemu", exercise, &resident.each_ref().map(String::as_str));
+    }
+}
+
 /// A guest gives pages back on two harts at once, those that the other one uses among them. Its own pages are what it wrote or zeros, and its
 /// neighbour, which gets the frames, notices nothing. The machine holds each use of a translation against the tables.
 #[test]

@@ -98,18 +98,19 @@ impl System {
         self.conclude(checker.spawn_dfs().join(), "");
     }
 
-    /// Explores the states of so many steps and fewer.
+    /// Explores the states that this number of steps or fewer lead to. Those of one step more are counted, but not checked.
     ///
     /// The search is by breadth and by one thread, which alone meets each state by its shortest way. A search by depth leaves out what follows a state
     /// that it has met by a longer one.
-    fn explore_to_depth(self, depth: usize) {
+    fn explore_to_depth(self, steps: usize) {
         let system = Self {
             numbered: self.reduced,
             ..self
         };
-        let checker = system.checker().target_max_depth(depth);
+        // The first state has depth 1, and states of the target are met alone.
+        let checker = system.checker().target_max_depth(steps + 2);
         let checker = checker.spawn_bfs().join();
-        self.conclude(checker, &std::format!(" to depth {depth}"));
+        self.conclude(checker, &std::format!(" of {steps} steps and one more"));
     }
 
     /// Prints the number of states, and asserts what must hold in them.

@@ -1,8 +1,8 @@
 //! Explorations that take too long for every test: `make soak`, or `cargo test -p scheduler --release --lib -- --ignored --nocapture --test-threads 1
 //! soak`.
 //!
-//! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` set the depth and the number of disturbances (1). Without a depth a system is explored whole, but
-//! for those with more than some millions of states.
+//! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` set the depth in steps and the number of disturbances (1). Without a depth, a system
+//! of at most some millions of states is explored whole.
 
 use super::refinement::Single;
 use super::systems::{WITHOUT_LIMIT, reduced, whole};
@@ -25,9 +25,9 @@ fn explore(system: System) {
     }
 }
 
-/// Explores the states to this depth, or to that which the environment names.
-fn explore_to_depth(system: System, depth: usize) {
-    system.explore_to_depth(number("PARTITA_MODEL_DEPTH").unwrap_or(depth));
+/// Explores the states of this number of steps, or of that which the environment names.
+fn explore_to_depth(system: System, steps: usize) {
+    system.explore_to_depth(number("PARTITA_MODEL_DEPTH").unwrap_or(steps));
 }
 
 fn disturbances() -> u8 {
@@ -47,13 +47,13 @@ fn every_policy_is_explored_whole() {
     }
 }
 
-/// With `host-interrupt` alone there are 13,900,574 classes.
+/// Bounded: `host-interrupt` alone has 13,900,574 classes.
 #[test]
 #[ignore = "takes minutes"]
 fn reservation_is_explored_with_disturbances() {
     for wait in WaitPolicy::ALL {
         let strict = strict(SpinPolicy::Reservation, wait);
-        explore_to_depth(reduced(strict, &[2, 1], disturbances()), 9);
+        explore_to_depth(reduced(strict, &[2, 1], disturbances()), 8);
     }
 }
 
@@ -87,9 +87,9 @@ fn every_change_of_policy_is_explored() {
             environment,
             ..system
         };
-        // Any VM may be boosted at each search, in each of these environments.
+        // Any VM may be boosted at each search, so that its states are many times those of the others.
         if spin == SpinPolicy::Reservation {
-            explore_to_depth(system, 8);
+            explore_to_depth(system, 6);
         } else {
             explore(system);
         }

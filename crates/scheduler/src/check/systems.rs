@@ -151,13 +151,14 @@ fn changes_of_policy_are_explored_whole() {
     .explore();
 }
 
-/// Words to wait for, with a holder that is known or not. The soak explores them whole.
+/// Words to wait for, with a holder that is known or not. The soak explores them whole without disturbances, and deeper
+/// with one.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn reservation_is_explored() {
     let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
-    reduced(strict, &[2, 1], 0).explore_to_depth(8);
-    reduced(strict, &[2, 1], 1).explore_to_depth(8);
+    reduced(strict, &[2, 1], 0).explore_to_depth(6);
+    reduced(strict, &[2, 1], 1).explore_to_depth(6);
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn two_vms_of_two_vcpus_are_explored() {
         (SpinPolicy::Wapd, WaitPolicy::SelfWait),
     ] {
         whole(strict(spin, wait), &[2, 2], 0).explore();
-        reduced(strict(spin, wait), &[2, 2], 1).explore_to_depth(14);
+        reduced(strict(spin, wait), &[2, 2], 1).explore_to_depth(12);
     }
 }
 
@@ -188,11 +189,11 @@ fn three_harts_are_explored_whole() {
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn two_vms_of_three_vcpus_are_explored() {
     for (spin, wait, steps) in [
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait, 7),
-        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 7),
-        (SpinPolicy::Directed, WaitPolicy::SelfWait, 7),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait, 5),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 5),
+        (SpinPolicy::Directed, WaitPolicy::SelfWait, 5),
         // Any VM may be boosted at each search.
-        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 6),
+        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 4),
     ] {
         reduced(strict(spin, wait), &[3, 3], 2).explore_to_depth(steps);
     }
