@@ -111,7 +111,7 @@ fn read_needed(data: &[u8]) -> Result<Vec<String>, object::Error> {
         let strings = sections.strings(endian, data, strings)?;
         for entry in entries
             .iter()
-            .filter(|entry| entry.tag32(endian) == Some(DT_NEEDED))
+            .filter(|entry| entry.tag(endian) == DT_NEEDED)
         {
             let name = entry.string(endian, strings)?;
             names.push(String::from_utf8_lossy(name).into_owned());

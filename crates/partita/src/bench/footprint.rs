@@ -37,7 +37,7 @@ impl Footprint {
             }
             footprint.loaded += segment.p_filesz(endian);
             footprint.in_memory += segment.p_memsz(endian);
-            if segment.p_flags(endian) & PF_X == 0 {
+            if !segment.p_flags(endian).contains(PF_X) {
                 continue;
             }
             let range = (segment.p_offset(endian), segment.p_filesz(endian));
