@@ -80,9 +80,9 @@ pub fn waits(report: &Report, figures: &Figures) -> Option<String> {
     let waited = held - busy;
     (waited >= 0.005).then(|| {
         format!(
-            "Guests had the harts for {held:.2} % of the harts' time (guest, above). For {waited:.2} % they waited in \
-             WFI or WRS with a hart that no other vCPU wanted: guest-utilisation, {busy:.2} %, is without these waits, \
-             and idle, below, is with them."
+            "Guests held the harts for {held:.2} % of the time. For {waited:.2} % of it they waited in WFI or WRS on a \
+             hart that no other vCPU wanted. The measure guest-utilisation ({busy:.2} %) leaves this waiting out, and \
+             the measure idle counts it."
         )
     })
 }

@@ -425,7 +425,7 @@ mod tests {
         assert!(one.turns("throughput").is_empty());
         let said = one.conclusion("throughput");
         assert!(
-            said.contains("refused: 1 phase cannot tell; 8 are needed"),
+            said.contains("no verdict: 1 seed is too few; use --seeds 8"),
             "{said}"
         );
     }

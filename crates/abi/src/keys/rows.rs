@@ -180,19 +180,19 @@ rows! {
     /// Length of a service round, over which VMs get their shares, in slices of each shared hart.
     ROUND: Option<u32> = property [Experiment] "round", number(2, 1024, "slices"), Without::Follows("10 ms, and at least two slices"), "8";
 
-    /// Times that a ready vCPU may be passed over for one that ran on this hart last and finds its caches warm. 0 is the strict order of
-    /// the queue.
+    /// Times that the scheduler may prefer a vCPU that ran on this hart last, and finds its caches warm, to the one that is first in the queue.
+    /// 0 keeps the order of the queue.
     AFFINITY: u32 = property [Experiment] "affinity", number(0, 64, "dispatches"), Without::Value(3), "0";
 
     /// vCPUs that a hart dispatches from the self-wait queue in a row while other vCPUs are ready.
     SELF_WAIT_BUDGET: u32 = property [Experiment] "self-wait-budget", number(1, 1024, "vCPUs"), Without::Value(16), "16";
 
-    /// Makes WFI and WRS trap, and time slices end, also where no other vCPU wants the hart.
+    /// Makes WFI and WRS trap, and time slices end, even if no other vCPU wants the hart. Set it to count every wait as an exit; it costs time.
     TRAP_WAITS: bool = property [Experiment] "trap-waits", Takes::Flag, OFF, "true";
 
-    /// Pause-loop exiting by the numbers of another hypervisor: Xen's (a gap of 128 and a window of 4096 cycles) or KVM's (the same, with
-    /// a window that doubles without a bound). Each of the next three keys replaces one number. Only harts with `xpartitaple` have
-    /// pause-loop exiting.
+    /// Preset of pause-loop exiting: a guest that spins on PAUSE exits to the hypervisor. `xen`: a gap of 128 and a window of 4096 cycles.
+    /// `kvm`: the same, with a window that doubles without a bound. `ple-gap`, `ple-window` and `ple-window-max` replace one number each.
+    /// Only harts with `xpartitaple` have it: choose a profile with `extensions.pause_loop_exit = true`.
     PLE: Option<PausePreset> = host [Experiment, VmExperiment] "ple", Takes::Word(PausePreset::WORDS), NONE, "\"kvm\"";
 
     /// Greatest distance between two PAUSEs of one pause loop, on harts with `xpartitaple`.
@@ -223,9 +223,9 @@ rows! {
     /// Memory of the VM.
     VM_MEMORY: Structure = host [Vm] "memory", MEMORY_SIZE, REQUIRED, "\"512 MiB\"";
 
-    /// Place of the VM's memory on the host: `real`, in one piece at the addresses that the guest uses, so that devices need no translation;
-    /// `resident`, in one piece anywhere, for guests whose drivers honour `dma-ranges`; `paged`, in single pages that are allocated when
-    /// the guest touches them, for devices that the hypervisor reaches for the guest.
+    /// Placement of the VM's memory on the host. `real`: one piece at the addresses that the guest uses; it works with every guest. `resident`:
+    /// one piece anywhere; the guest's drivers must honour `dma-ranges`, as Linux's do. `paged`: single pages, allocated when the guest
+    /// touches them; its devices need `io = "general"` or `io = "fast"`.
     PLACEMENT: Placement = property [Vm] "placement", Takes::Word(Placement::WORDS), usually!(Placement::Real), "\"paged\"";
 
     /// Address translation of the guest: by its own tables and the hypervisor's in two stages, or by shadow tables that the hypervisor

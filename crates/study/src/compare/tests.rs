@@ -236,11 +236,9 @@ fn best_is_named_with_its_lead() {
         open.verdict("throughput")
     );
     let one = compared(1, |second, _| Some(if second { 2.0 } else { 1.0 }));
-    assert!(
-        one.verdict("throughput").unwrap().contains(
-            "refused: 1 phase cannot tell; 6 are needed: spin=wapd is 2.000, from one run,"
-        )
-    );
+    assert!(one.verdict("throughput").unwrap().contains(
+        "no verdict: 1 seed is too few; use --seeds 6: spin=wapd is 2.000, from one run,"
+    ));
     // A lead that is surely smaller than what counts is none.
     let slight = |second, seed| Some((seed + 1) as f64 * if second { 1.002 } else { 1.0 });
     let line = compared_within(0.01, 6, slight)
@@ -278,7 +276,7 @@ fn best_of_three_uses_all_pairs() {
         comparison.verdict("throughput").unwrap()
     };
     // Three pairs: 2 * 2^-6 = 0.031 is above 0.05 / 3, and 2 * 2^-7 = 0.0156 below.
-    assert!(compared(6).starts_with("refused: 6 phases cannot tell; 7 are needed"));
+    assert!(compared(6).starts_with("no verdict: 6 seeds are too few; use --seeds 7"));
     let line = compared(7);
     assert!(line.starts_with("best: spin=wapd, "), "{line}");
     assert!(line.ends_with("(3 pairs, decided together)"), "{line}");

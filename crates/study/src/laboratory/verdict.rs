@@ -350,8 +350,8 @@ pub fn refusal(phases: usize, needed: usize) -> String {
         0 => format!(
             "not judged: no start phase here has this figure of both methods, or it is 0; {needed} are needed"
         ),
-        1 => format!("refused: 1 phase cannot tell; {needed} are needed"),
-        _ => format!("refused: {phases} phases cannot tell; {needed} are needed"),
+        1 => format!("no verdict: 1 seed is too few; use --seeds {needed}"),
+        _ => format!("no verdict: {phases} seeds are too few; use --seeds {needed}"),
     }
 }
 

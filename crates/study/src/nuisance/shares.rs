@@ -122,7 +122,7 @@ impl Variance {
         let head = format!("variance of {measure}, {of}");
         if !phases.is_multiple_of(*design) || *phases == 0 {
             return format!(
-                "{head}: refused: {phases} phases cannot tell the factors apart; {design} are needed, or a multiple"
+                "{head}: no verdict: {phases} seeds cannot tell the factors apart; use --seeds {design}, or a multiple"
             );
         }
         if self.shares.is_empty() {
@@ -263,7 +263,7 @@ mod tests {
     fn indistinguishable_factors_are_refused() {
         let factors = factors(20);
         let all = values(64, 20, 1.0, 0.1);
-        for (phases, told) in [(12, "32 are needed"), (48, "32 are needed"), (0, "32 are")] {
+        for (phases, told) in [(12, "--seeds 32"), (48, "--seeds 32"), (0, "--seeds 32")] {
             let variance = Variance::new("throughput", "a", &all[..phases], &factors);
             assert!(variance.shares.is_empty() && variance.show().contains(told));
         }

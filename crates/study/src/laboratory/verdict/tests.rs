@@ -168,7 +168,7 @@ fn verdicts_are_words_for_both_sides() {
     }
     assert_eq!(
         V::of(Said::None, refused).words(),
-        "refused: 2 phases cannot tell; 9 are needed"
+        "no verdict: 2 seeds are too few; use --seeds 9"
     );
     // What the papers call comparable: paper 000, table 3, case 2, by its own figures.
     assert_eq!(Said::by_ratio(16.324 / 16.631, COMPARABLE), Said::None);

@@ -16,7 +16,7 @@ fn one_start_phase_is_no_verdict() {
     assert!(refused(judgement.negatives[0].question.answer));
     let text = show(&judgement);
     assert!(
-        text.contains("1 phase cannot tell") && !text.contains("AN EFFECT"),
+        text.contains("1 seed is too few") && !text.contains("AN EFFECT"),
         "{text}"
     );
 }
@@ -391,8 +391,8 @@ fn too_few_phases_are_known_beforehand() {
     // As below: 2 * 2^-6 is above 0.05 / 3, and 2 * 2^-7 is not. The claim has one direction alone: 2^-6 is below it, and the effects are refused.
     let few = told_with(6);
     let effects = [
-        "table 1, case 1: throughput of self-wait: refused: 6 phases cannot tell; 7 are needed",
-        "table 1, case 1: throughput of native: refused: 6 phases cannot tell; 7 are needed",
+        "table 1, case 1: throughput of self-wait: no verdict: 6 seeds are too few; use --seeds 7",
+        "table 1, case 1: throughput of native: no verdict: 6 seeds are too few; use --seeds 7",
     ];
     for effect in effects {
         assert!(few.iter().any(|line| line == effect), "{few:#?}");
@@ -400,7 +400,10 @@ fn too_few_phases_are_known_beforehand() {
     assert_eq!(told_with(7), Vec::<String>::new());
     // The claim and the negative cannot be decided by two, either.
     let few = told_with(2);
-    for place in ["table 1, case 1: more: refused: 2", "nothing: refused: 2"] {
+    for place in [
+        "table 1, case 1: more: no verdict: 2",
+        "nothing: no verdict: 2",
+    ] {
         assert!(few.iter().any(|line| line.starts_with(place)), "{few:#?}");
     }
 }
