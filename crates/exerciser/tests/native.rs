@@ -1,38 +1,20 @@
 //! Runs the exerciser as QEMU's kernel, on the computer itself: what passes here and fails in a VM is the
-//! hypervisor's. Needs `qemu-system-riscv64` and the bare-metal target.
+//! hypervisor's. Needs `qemu-system-riscv64`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long one run may take: far more than any needs.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// The image, built once.
-fn image() -> &'static Path {
-    static IMAGE: OnceLock<PathBuf> = OnceLock::new();
-    IMAGE.get_or_init(|| {
-        // A folder of its own: the build that runs this test may hold the usual one.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bare");
-        let status = Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--quiet",
-                "--release",
-                "--package",
-                "exerciser",
-                "--bin",
-                "exerciser",
-            ])
-            .args(["--target", "riscv64gc-unknown-none-elf", "--target-dir"])
-            .arg(&folder)
-            .status()
-            .expect("cargo starts");
-        assert!(status.success(), "the image builds");
-        folder.join("riscv64gc-unknown-none-elf/release/exerciser")
-    })
+/// The image that `make build` built.
+fn image() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target =
+        target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    target.join("riscv64gc-unknown-none-elf/release/exerciser")
 }
 
 /// Runs the exerciser and returns what it printed.
@@ -95,6 +77,7 @@ fn figure(output: &str, key: &str) -> u64 {
 
 /// One shift-0 nanosecond is one instruction: the exerciser is at its first exercise in under two million.
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn boots_in_under_two_million_instructions() {
     for harts in [1, 4] {
         let output = passes(harts, "exercise=boot", &["-icount", "shift=0"]);
@@ -104,6 +87,7 @@ fn boots_in_under_two_million_instructions() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn hostile_sees_the_specified_exceptions() {
     for harts in [1, 4] {
         let output = passes(harts, "exercise=hostile", &[]);
@@ -113,6 +97,7 @@ fn hostile_sees_the_specified_exceptions() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn fuzz_is_a_function_of_its_seed() {
     let digest = |seed: u32| {
         let output = passes(
@@ -131,6 +116,7 @@ fn fuzz_is_a_function_of_its_seed() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn missing_fences_are_found_others_keep_fresh() {
     passes(1, "exercise=translations rounds=5000", &[]);
     passes(2, "exercise=translations rounds=3000", &[]);
@@ -139,6 +125,7 @@ fn missing_fences_are_found_others_keep_fresh() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn interrupts_and_timers_are_counted() {
     let output = passes(2, "exercise=ipi count=100", &[]);
     assert_eq!(figure(&output, "lost"), 0);
@@ -150,6 +137,7 @@ fn interrupts_and_timers_are_counted() {
 
 /// A board without the AIA: interrupts go by SBI.
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn interrupt_files_are_not_needed() {
     for line in [
         "exercise=ipi count=30",
@@ -161,6 +149,7 @@ fn interrupt_files_are_not_needed() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn a_harts_state_stays() {
     passes(1, "exercise=state rounds=100", &["-icount", "shift=0"]);
     let output = passes(4, "exercise=state rounds=50", &[]);
@@ -168,17 +157,20 @@ fn a_harts_state_stays() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn heartbeats_come_and_their_memory_is_theirs() {
     let output = passes(4, "exercise=heartbeat duration-ms=500 period-ms=50", &[]);
     assert_eq!(figure(&output, "disturbed"), 0);
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn work_completes_with_ticket_locks() {
     work_is_done_by_every_spin("ticket");
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn work_completes_with_queue_locks() {
     work_is_done_by_every_spin("queue");
 }
@@ -195,6 +187,7 @@ fn work_is_done_by_every_spin(lock: &str) {
 
 /// A spin whose count expires takes its processor off-line, and never the last.
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn excessive_spins_put_processors_off_line() {
     let line = "exercise=work duration-ms=1000 locks=5 hold=20000 spin-limit=1 expire=offline spin=busy request-one-in=2";
     let output = passes(3, line, &[]);
@@ -204,6 +197,7 @@ fn excessive_spins_put_processors_off_line() {
 
 /// Block reads by both interfaces of virtio-mmio.
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn reads_come_from_a_disk() {
     let disk = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disk.raw");
     std::fs::write(&disk, vec![0u8; 1 << 20]).expect("a disk");
@@ -228,6 +222,7 @@ fn reads_come_from_a_disk() {
 }
 
 #[test]
+#[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn mistakes_on_the_command_line_are_named() {
     assert!(run(1, "exercise=hostil", &[]).contains("there is no exercise `hostil`"));
     assert!(run(1, "exercise=ipi cuont=3", &[]).contains("unknown parameter `cuont`"));
