@@ -43,7 +43,9 @@ pub fn draw(seed: u64, number: u64) -> Case {
         vms,
         end_us: END_US,
     };
-    if harts > 1 && random.one_in(6) && !case.settings.contains_key("scheduling") {
+    // A vCPU goes to another hart at each dispatch only where it floats and one queue is for all harts.
+    let unset = |key: &str| !case.settings.contains_key(key);
+    if harts > 1 && random.one_in(6) && unset("scheduling") && unset("run-queue") {
         let always = (String::from("migration"), String::from("\"always\""));
         case.experiment.extend([always]);
     }

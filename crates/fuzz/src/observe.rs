@@ -40,8 +40,15 @@ pub enum CaseError {
     #[error("{0}")]
     File(#[from] std::io::Error),
     /// The hypervisor does not take the system, as one of another version may not.
-    #[error("the hypervisor refuses the system: {0}; build it anew with this command")]
-    Refused(String),
+    #[error(
+        "the hypervisor refuses system {case}: {refusal}; build it anew with this command, or leave the system out with --first"
+    )]
+    Refused {
+        /// Seed and number of the case.
+        case: String,
+        /// What the hypervisor said.
+        refusal: String,
+    },
     /// No more is wanted.
     #[error("broken off")]
     BrokenOff,
@@ -135,7 +142,8 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
     };
     let stop = watch.play(case)?;
     if let Some(refusal) = watch.told.refusal.take() {
-        return Err(CaseError::Refused(refusal));
+        let case = format!("{}-{}", case.seed, case.number);
+        return Err(CaseError::Refused { case, refusal });
     }
     let mut observed = watch.end(case, stop);
     observed.disk_changes = disk::changes(case, folder.path())?;

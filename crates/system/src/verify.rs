@@ -184,7 +184,7 @@ fn floats(system: &System, vm: &Vm) -> bool {
         && own.unwrap_or_else(|| system.get(keys::SCHEDULING)) == Scheduling::Floating
 }
 
-/// Checks that vCPUs that move at every dispatch have at least two of the `left` shared harts.
+/// Checks that vCPUs that move at every dispatch have at least two of the `left` shared harts, and one queue for them.
 fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
     let is_floating = system.get(keys::SCHEDULING) == Scheduling::Floating;
     let floating = is_floating && system.vms.iter().any(|vm| floats(system, vm));
@@ -192,14 +192,19 @@ fn migration(document: &Document, system: &System, left: usize, problems: &mut V
     let Some(origin) = system.settings.origin(keys::MIGRATION) else {
         return;
     };
-    if value != Migration::Always || left > 1 && floating {
+    let per_hart = system.get(keys::RUN_QUEUE) == RunQueue::PerHart;
+    if value != Migration::Always || left > 1 && floating && !per_hart {
         return;
     }
-    let message = match left > 1 {
-        true => String::from("scheduling is pinned, so that no vCPU can go to another hart"),
-        false => format!("{left} of the harts is shared, so that no vCPU can go to another"),
+    let message = if left < 2 {
+        format!("{left} of the harts is shared, so that no vCPU can go to another")
+    } else if !floating {
+        String::from("scheduling is pinned, so that no vCPU can go to another hart")
+    } else {
+        String::from("run-queue is per-hart, so that a hart dispatches the vCPUs of its own queue")
     };
-    let remedy = "share at least two harts, or leave migration out: `always` is for tests";
+    let remedy =
+        "share at least two harts by one queue, or leave migration out: `always` is for tests";
     let key = "experiment.migration";
     problems.push(Problem::new(document, origin, key, message, remedy).with_value(value.name()));
 }

@@ -19,6 +19,39 @@ fn vcpus_beyond_the_limit_are_refused() {
 }
 
 #[test]
+fn migration_that_cannot_be_is_found() {
+    read(GOOD, &["experiment.migration=always"]).unwrap();
+    mistake(
+        GOOD,
+        &["experiment.migration=always", "scheduling=pinned"],
+        &["experiment.migration=always", "scheduling is pinned"],
+    );
+    mistake(
+        GOOD,
+        &["experiment.migration=always", "run-queue=per-hart"],
+        &["experiment.migration=always", "run-queue is per-hart"],
+    );
+    mistake(
+        GOOD,
+        &["experiment.migration=always", "vm.web.scheduling=pinned"],
+        &["experiment.migration=always", "scheduling is pinned"],
+    );
+    mistake(
+        GOOD,
+        &[
+            "harts=3",
+            "vm.control.dedicated-harts=[1, 2]",
+            "experiment.migration=always",
+        ],
+        &[
+            "experiment.migration=always",
+            "1 of the harts is shared",
+            "at least two harts by one queue",
+        ],
+    );
+}
+
+#[test]
 fn what_does_not_fit_is_found() {
     let line = format!(
         "a.toml:{}",
@@ -44,12 +77,6 @@ fn what_does_not_fit_is_found() {
         GOOD,
         &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
         &["every hart is dedicated"],
-    );
-    read(GOOD, &["experiment.migration=always"]).unwrap();
-    mistake(
-        GOOD,
-        &["experiment.migration=always", "scheduling=pinned"],
-        &["experiment.migration=always", "scheduling is pinned"],
     );
     mistake(
         GOOD,
@@ -77,26 +104,8 @@ fn what_does_not_fit_is_found() {
     );
     mistake(
         GOOD,
-        &["experiment.migration=always", fixed],
-        &["experiment.migration=always", "scheduling is pinned"],
-    );
-    mistake(
-        GOOD,
         &["vm.control.scheduling=pinned"],
         &["vm.control.scheduling=pinned", "harts of its own", "leave"],
-    );
-    mistake(
-        GOOD,
-        &[
-            "harts=3",
-            "vm.control.dedicated-harts=[1, 2]",
-            "experiment.migration=always",
-        ],
-        &[
-            "experiment.migration=always",
-            "1 of the harts is shared",
-            "at least two harts",
-        ],
     );
     mistake(
         GOOD,
