@@ -393,8 +393,9 @@ fn explore(spin: SpinPolicy, wait: WaitPolicy, (disturbances, moves): (u8, u8), 
         disturbances,
         moves,
     };
-    let checker = system.checker().target_max_depth(depth).threads(2);
-    let checker = checker.spawn_dfs().join();
+    // By breadth, which meets each state by its shortest way: a search by depth leaves out what follows a state that it has met by a longer one.
+    let checker = system.checker().target_max_depth(depth);
+    let checker = checker.spawn_bfs().join();
     std::println!(
         "two groups, {} {}, disturbed {disturbances} times in each, {moves} moves, to depth {depth}: {} states",
         spin.name(),

@@ -158,7 +158,7 @@ fn changes_of_policy_are_explored_whole() {
 fn reservation_is_explored() {
     let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
     reduced(strict, &[2, 1], 0).explore_to_depth(6);
-    reduced(strict, &[2, 1], 1).explore_to_depth(6);
+    reduced(strict, &[2, 1], 1).explore_to_depth(5);
 }
 
 #[test]
@@ -189,11 +189,11 @@ fn three_harts_are_explored_whole() {
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn two_vms_of_three_vcpus_are_explored() {
     for (spin, wait, steps) in [
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait, 5),
-        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 5),
-        (SpinPolicy::Directed, WaitPolicy::SelfWait, 5),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait, 4),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 4),
+        (SpinPolicy::Directed, WaitPolicy::SelfWait, 4),
         // Any VM may be boosted at each search.
-        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 4),
+        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 3),
     ] {
         reduced(strict(spin, wait), &[3, 3], 2).explore_to_depth(steps);
     }

@@ -128,10 +128,9 @@ fn renamed(step: Step, numbers: &super::symmetry::Numbers) -> Step {
     }
 }
 
-/// A renumbered state takes the renumbered steps: otherwise one state could not stand for its class.
-#[test]
-#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
-fn renumbered_states_take_the_same_steps() {
+/// A renumbered state takes the renumbered steps: otherwise one state could not stand for its class. So many classes of each system are
+/// tried.
+fn renumber(tried: usize) {
     for system in small_systems() {
         let system = System {
             reduced: true,
@@ -141,7 +140,7 @@ fn renumbered_states_take_the_same_steps() {
         let mut next = system.init_states();
         while let Some(world) = next.pop() {
             let known = class(&world);
-            if classes.len() >= 1500 || !classes.insert(known) {
+            if classes.len() >= tried || !classes.insert(known) {
                 continue;
             }
             let mut steps = Vec::new();
@@ -159,4 +158,16 @@ fn renumbered_states_take_the_same_steps() {
             }
         }
     }
+}
+
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn renumbered_states_take_the_same_steps() {
+    renumber(400);
+}
+
+#[test]
+#[ignore = "soak: half a minute; make soak runs it"]
+fn soak_renumbered_states_take_same_steps() {
+    renumber(1500);
 }

@@ -133,17 +133,20 @@ proptest! {
         let mut held: BTreeMap<u64, (u16, HostRegion)> = BTreeMap::new();
         for step in steps {
             match step {
-                Step::Give { owner, count } => for _ in 0..count {
-                    let has = held.values().filter(|(other, _)| *other == owner).count() as u64;
-                    match pool.give(vm(owner)) {
-                        Some(page) => {
-                            let page = page.region();
-                            let before = held.insert(page.base().raw(), (owner, page));
-                            prop_assert_eq!(before, None, "given twice");
+                Step::Give { owner, count } => {
+                    let mut has = held.values().filter(|(other, _)| *other == owner).count() as u64;
+                    for _ in 0..count {
+                        match pool.give(vm(owner)) {
+                            Some(page) => {
+                                let page = page.region();
+                                let before = held.insert(page.base().raw(), (owner, page));
+                                prop_assert_eq!(before, None, "given twice");
+                                has += 1;
+                            }
+                            None => prop_assert!(has >= sizes[usize::from(owner)]),
                         }
-                        None => prop_assert!(has >= sizes[usize::from(owner)]),
                     }
-                },
+                }
                 Step::TakeBack { pick, count } => for turn in 0..count {
                     let place = pick.wrapping_mul(turn + 1) % held.len().max(1);
                     let Some((&at, &(owner, page))) = held.iter().nth(place) else { break };

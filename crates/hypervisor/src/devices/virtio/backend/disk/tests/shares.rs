@@ -72,9 +72,9 @@ fn division(shares: [u32; 2], loads: [Load; 2]) -> u64 {
         guest.notify(&world);
     }
     let mut took = [0; 2];
-    for step in 0..6_000 {
+    for step in 0..2_400 {
         let (guest, ticks) = one(&world).expect("nobody is idle");
-        if step >= 2_000 {
+        if step >= 800 {
             took[guest] += ticks;
         }
         serve(&world, &mut guests);
