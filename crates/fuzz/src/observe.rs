@@ -46,7 +46,7 @@ pub enum CaseError {
     Refused {
         /// Seed and number of the case.
         case: String,
-        /// What the hypervisor said.
+        /// Reason, in the hypervisor's words.
         refusal: String,
     },
     /// No more is wanted.

@@ -330,7 +330,7 @@ fn all_states_of_vcpu_and_device() {
 
 #[test]
 #[ignore = "soak: half a minute; make soak runs it"]
-fn soak_all_states_of_watched_vcpu_and_device() {
+fn soak_states_of_watched_vcpu_and_device() {
     explore_each(&[(2, 1, &[1], true, true, 1, 1)]);
 }
 
