@@ -2,7 +2,7 @@
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{NonNull, null_mut};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use linked_list_allocator::LockedHeap;
 
@@ -44,47 +44,94 @@ impl Heap {
 
 /// Set when the system is assembled: no allocation may follow.
 static SEALED: AtomicBool = AtomicBool::new(false);
-/// Number of [`permit`]s that harts are in.
-static PERMITS: AtomicUsize = AtomicUsize::new(0);
 
-/// The system is assembled: from here on nothing allocates outside a [`permit`].
+/// The system is assembled: from here on no hart allocates or frees outside its own [`permit`].
 ///
 /// Guests run from here on, and what a guest can bring about again and again would exhaust the heap. With the feature `lock-order`
-/// the hypervisor stops at the first allocation that departs from this, so that every run is a test of all code that it takes.
+/// the hypervisor stops where a hart departs from this, so that every run is a test of all code that it takes.
 pub fn seal() {
     SEALED.store(true, Ordering::Relaxed);
 }
 
-/// Lets `act` allocate: for the operator, for a report, or something that happens once.
+/// Lets this hart, and no other, allocate in `act`: for a command or a report of the operator's, before the hart enters its first guest, and for
+/// the last report, behind which the power goes off. Nothing else that a guest brings about is among them.
 pub fn permit<T>(act: impl FnOnce() -> T) -> T {
-    PERMITS.fetch_add(1, Ordering::Relaxed);
-    let result = act();
-    PERMITS.fetch_sub(1, Ordering::Relaxed);
-    result
+    #[cfg(any(test, feature = "lock-order"))]
+    let _permit = permits::Permit::take();
+    act()
 }
 
-/// Returns true if the heap is sealed and no hart is in a [`permit`].
+/// Returns true if the heap is sealed and this hart has no permit.
 #[cfg(any(test, feature = "lock-order"))]
 fn is_late() -> bool {
-    SEALED.load(Ordering::Relaxed) && PERMITS.load(Ordering::Relaxed) == 0
+    SEALED.load(Ordering::Relaxed) && !permits::has_one()
+}
+
+/// Stops the hypervisor if this hart may not have `bytes` bytes `changed`.
+#[inline]
+fn check(bytes: usize, changed: &str) {
+    #[cfg(feature = "lock-order")]
+    if is_late() {
+        // The report allocates too.
+        SEALED.store(false, Ordering::Relaxed);
+        panic!("{bytes} bytes are {changed} after assembly");
+    }
+    let _ = (bytes, changed);
+}
+
+/// Permits of the harts.
+#[cfg(any(test, feature = "lock-order"))]
+mod permits {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    use crate::hart;
+
+    /// Harts that have a permit, each by the address of its own record; 0 in free places. A hart may have several permits.
+    static HOLDERS: [AtomicUsize; abi::system::MAX_HARTS as usize] =
+        [const { AtomicUsize::new(0) }; abi::system::MAX_HARTS as usize];
+
+    /// A permit, until it is dropped.
+    pub struct Permit(Option<&'static AtomicUsize>);
+
+    impl Permit {
+        /// Permit of this hart, if there is a free place.
+        pub fn take() -> Self {
+            let own = hart::pointer().addr();
+            Self(HOLDERS.iter().find(|place| {
+                let taken = place.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed);
+                taken.is_ok()
+            }))
+        }
+    }
+
+    impl Drop for Permit {
+        fn drop(&mut self) {
+            if let Some(place) = self.0 {
+                place.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns true if this hart has a permit.
+    pub fn has_one() -> bool {
+        let own = hart::pointer().addr();
+        let mut holders = HOLDERS.iter();
+        holders.any(|place| place.load(Ordering::Relaxed) == own)
+    }
 }
 
 // SAFETY: what is allocated is a piece of one of the two heaps, each of which keeps this contract by itself, and it is given back to
 // the one that it came from: the second one's addresses are known.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        #[cfg(feature = "lock-order")]
-        if is_late() {
-            // The report allocates too.
-            SEALED.store(false, Ordering::Relaxed);
-            panic!("{} bytes are allocated after assembly", layout.size());
-        }
+        check(layout.size(), "allocated");
         let allocate = |heap: &LockedHeap| heap.lock().allocate_first_fit(layout).ok();
         let found = allocate(&self.first).or_else(|| allocate(&self.second));
         found.map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        check(layout.size(), "freed");
         let mut second = self.second.lock();
         let in_second = second.size() > 0 && (second.bottom()..second.top()).contains(&place);
         let Some(place) = NonNull::new(place) else {
@@ -111,7 +158,7 @@ impl core::fmt::Debug for Heap {
 #[cfg(test)]
 pub use counting::allocations;
 
-/// The tests' allocator, which counts what each thread allocates.
+/// The tests' allocator, which counts what each thread allocates and frees.
 #[cfg(test)]
 mod counting {
     use core::alloc::{GlobalAlloc, Layout};
@@ -131,19 +178,24 @@ mod counting {
     // SAFETY: the system's allocator keeps the contract.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-            // A thread that ends has no counter any more.
-            let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+            count_one();
             // SAFETY: as the caller says.
             unsafe { System.alloc(layout) }
         }
 
         unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+            count_one();
             // SAFETY: as the caller says.
             unsafe { System.dealloc(place, layout) };
         }
     }
 
-    /// Number of allocations that `act` makes in this thread.
+    fn count_one() {
+        // A thread that ends has no counter any more.
+        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+    }
+
+    /// Number of times that `act` allocates or frees in this thread.
     pub fn allocations(act: impl FnOnce()) -> usize {
         let before = COUNT.get();
         act();
@@ -155,13 +207,33 @@ mod counting {
 mod tests {
     use super::*;
 
+    /// This thread stands for a hart of its own from now on.
+    fn become_hart() {
+        let own: &u64 = std::boxed::Box::leak(std::boxed::Box::new(0));
+        crate::hart::set_pointer(core::ptr::from_ref(own).cast());
+    }
+
     #[test]
     fn sealed_heap_asks_for_permits() {
+        become_hart();
         assert!(!is_late());
         seal();
         assert!(is_late());
         assert!(!permit(is_late));
+        assert!(!permit(|| {
+            permit(|| ());
+            is_late()
+        }));
         assert!(is_late());
+        // The permit of one hart hides nothing of another hart.
+        permit(|| {
+            let other = std::thread::spawn(|| {
+                become_hart();
+                is_late()
+            });
+            assert!(other.join().unwrap());
+            assert!(!is_late());
+        });
         SEALED.store(false, Ordering::Relaxed);
     }
 

@@ -49,8 +49,9 @@ const _: () = assert!(
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
 
-/// Most bytes of the heap for a device of a shared disk or switch: mainly a slice's pieces of a chain.
-const SHARING_HEAP: usize = 12 << 10;
+/// Most bytes of the heap for a device that is emulated or mediated: mainly a slice's pieces of a chain, or the chains that are in flight on
+/// mediated queues.
+const DEVICE_HEAP: usize = 16 << 10;
 
 /// Builds and installs the system.
 ///
@@ -180,12 +181,13 @@ fn grow_heap(
     let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
     // The memory of a VM or a vCPU besides its entry is less than the entry.
     let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
-    let sharing = |vm: &VmDescription<'_>| {
-        vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON))
+    let devices = |vm: &VmDescription<'_>| {
+        let shared = vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON));
+        shared + vm.mediated.len()
     };
-    let of_shared = SHARING_HEAP * description.vms.iter().map(sharing).sum::<usize>();
+    let of_devices = DEVICE_HEAP * description.vms.iter().map(devices).sum::<usize>();
     let of_vectors = vcpus * vlenb.map_or(0, VectorContext::bytes);
-    let wanted = of_harts + of_vms + of_shared + of_vectors;
+    let wanted = of_harts + of_vms + of_devices + of_vectors;
     if wanted <= heap::BYTES / 2 {
         return Ok(());
     }

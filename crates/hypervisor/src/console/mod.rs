@@ -3,7 +3,6 @@
 pub mod terminal;
 
 use alloc::collections::VecDeque;
-use alloc::string::ToString;
 use core::fmt::{self, Write};
 
 use crate::lock::{Mutex, place};
@@ -11,18 +10,20 @@ use abi::system::{VmId, VmName};
 use board::Uart;
 use spin::Once;
 
-use crate::console::terminal::{Console, Event};
+use crate::console::terminal::{Console, Event, LONGEST_LINE};
 use crate::devices::uart::board::BoardUart;
 use crate::heap;
 
 /// Bytes that are taken from the consoles at a time.
 const PORTION: usize = 512;
+/// Bytes that one portion may bring: it ends with a whole line.
+const UNSENT: usize = PORTION + LONGEST_LINE;
 
 #[derive(Debug)]
 struct Terminal {
     console: Console,
     uart: BoardUart,
-    /// Bytes taken from the consoles and not yet sent.
+    /// Bytes taken from the consoles and not yet sent, with room for [`UNSENT`]. Only the echo of what the operator types may need more.
     unsent: VecDeque<u8>,
 }
 
@@ -43,7 +44,7 @@ pub fn open(uart: Option<&Uart>, names: impl IntoIterator<Item = VmName>, focus:
         Mutex::new(Terminal {
             console,
             uart: uart.map_or_else(BoardUart::unknown, BoardUart::new),
-            unsent: VecDeque::with_capacity(2 * PORTION),
+            unsent: VecDeque::with_capacity(UNSENT),
         })
     });
 }
@@ -83,13 +84,10 @@ impl Terminal {
     }
 }
 
-/// Passes the terminal to `act`, once the consoles exist.
-///
-/// Lines are put together on the heap, one a hart at most, and go again before this returns. Their length has a limit, and the backlogs have
-/// their room from the start, so that no guest makes the heap grow.
+/// Passes the terminal to `act`, once the consoles exist. All that `act` adds has its room from the start: guests print and end here.
 fn with_terminal<T>(act: impl FnOnce(&mut Terminal) -> T) -> Option<T> {
     let terminal = TERMINAL.get()?;
-    Some(heap::permit(|| act(&mut terminal.lock())))
+    Some(act(&mut terminal.lock()))
 }
 
 /// Bytes of output that VM `vm` may add now without losing any.
@@ -150,7 +148,8 @@ fn next_event(terminal: &mut Terminal) -> Option<Event> {
         let Terminal {
             console, unsent, ..
         } = &mut *terminal;
-        let event = console.input(byte, &mut |byte| unsent.push_back(byte));
+        // What the operator types is parsed, and echoed at once.
+        let event = heap::permit(|| console.input(byte, &mut |byte| unsent.push_back(byte)));
         if event.is_some() {
             return event;
         }
@@ -167,15 +166,11 @@ pub fn answer_line(arguments: fmt::Arguments<'_>) {
     print(arguments, Console::answer);
 }
 
-fn print(arguments: fmt::Arguments<'_>, add: fn(&mut Console, &str)) {
-    let text = TERMINAL
-        .get()
-        .map(|_| heap::permit(|| arguments.to_string()));
-    let said = text.and_then(|text| {
-        with_terminal(|terminal| {
-            add(&mut terminal.console, &text);
-            terminal.pump();
-        })
+/// Adds a line. What formats it takes no lock, as the terminal's is held.
+fn print(arguments: fmt::Arguments<'_>, add: fn(&mut Console, fmt::Arguments<'_>)) {
+    let said = with_terminal(|terminal| {
+        add(&mut terminal.console, arguments);
+        terminal.pump();
     });
     if said.is_none() {
         // Sender never fails.

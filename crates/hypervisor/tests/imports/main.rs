@@ -12,9 +12,9 @@ use tidy::imports::{Edge, Name, Tree};
 /// The folders of `src`, from the lowest. Each may import from those before it.
 const LAYERS: [&str; 13] = [
     "sort",
-    "heap",
     "lock",
     "hart",
+    "heap",
     "memory",
     "interrupts",
     "devices",

@@ -1,7 +1,5 @@
 //! The operator's line.
 
-use alloc::string::String;
-
 /// Characters that a line holds at most.
 const LIMIT: usize = 120;
 
@@ -12,43 +10,65 @@ const CTRL_U: u8 = 0x15;
 const DELETE: u8 = 0x7f;
 
 /// Effect of a key on the line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     /// No visible change.
     Nothing,
     /// The line is another one now.
     Changed,
-    /// The line is done.
-    Line(String),
+    /// The line is done: [`Editor::text`], and then [`Editor::clear`].
+    Line,
     /// End of the prompt: Ctrl-D, or Enter on an empty line.
     Leave,
 }
 
 /// A line of printable ASCII.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Editor {
-    text: String,
+    bytes: [u8; LIMIT],
+    length: usize,
 }
 
 impl Editor {
+    /// An empty line.
+    pub const fn new() -> Self {
+        Self {
+            bytes: [0; LIMIT],
+            length: 0,
+        }
+    }
+
     pub fn text(&self) -> &str {
-        &self.text
+        let typed = self.bytes.get(..self.length).unwrap_or_default();
+        core::str::from_utf8(typed).unwrap_or_default()
+    }
+
+    /// Begins a new line.
+    pub const fn clear(&mut self) {
+        self.length = 0;
     }
 
     pub fn press(&mut self, byte: u8) -> Edit {
         match byte {
-            b'\r' | b'\n' if self.text.trim().is_empty() => Edit::Leave,
-            b'\r' | b'\n' => Edit::Line(core::mem::take(&mut self.text)),
-            CTRL_D if self.text.is_empty() => Edit::Leave,
-            BACKSPACE | DELETE if self.text.pop().is_some() => Edit::Changed,
-            CTRL_U | CTRL_C if !self.text.is_empty() => {
-                self.text.clear();
+            b'\r' | b'\n' if self.text().trim().is_empty() => Edit::Leave,
+            b'\r' | b'\n' => Edit::Line,
+            CTRL_D if self.length == 0 => Edit::Leave,
+            BACKSPACE | DELETE if self.length > 0 => {
+                self.length = self.length.saturating_sub(1);
                 Edit::Changed
             }
-            b' '..=b'~' if self.text.len() < LIMIT => {
-                self.text.push(char::from(byte));
+            CTRL_U | CTRL_C if self.length > 0 => {
+                self.clear();
                 Edit::Changed
             }
+            b' '..=b'~' => match self.bytes.get_mut(self.length) {
+                Some(place) => {
+                    *place = byte;
+                    self.length = self.length.saturating_add(1);
+                    Edit::Changed
+                }
+                None => Edit::Nothing,
+            },
             _ => Edit::Nothing,
         }
     }

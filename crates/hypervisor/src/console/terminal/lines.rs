@@ -1,9 +1,10 @@
 //! Lines of the hypervisor's own that wait for the UART.
 
 use alloc::collections::VecDeque;
+use core::fmt::{self, Write};
 
 /// Bytes that wait at most.
-const MAX_WAITING: usize = 64 << 10;
+pub(super) const MAX_WAITING: usize = 64 << 10;
 
 const LINE_END: &[u8] = b"\r\n";
 
@@ -23,21 +24,27 @@ impl Lines {
         }
     }
 
-    /// Tests whether `line` fits.
-    pub fn has_room(&self, line: &str) -> bool {
-        line.len().saturating_add(LINE_END.len()) <= MAX_WAITING.saturating_sub(self.bytes.len())
+    /// Bytes for which there is room.
+    fn room(&self) -> usize {
+        MAX_WAITING.saturating_sub(self.bytes.len())
     }
 
-    /// Adds a line.
-    pub fn push(&mut self, prefix: &str, line: &str) {
-        let length = prefix.len().saturating_add(line.len()).saturating_add(2);
-        if length > MAX_WAITING.saturating_sub(self.bytes.len()) {
-            self.lost = self.lost.saturating_add(1);
-            return;
-        }
-        let line = line.bytes().filter(|&byte| byte != b'\n');
-        self.bytes.extend(prefix.bytes().chain(line));
-        self.bytes.extend(LINE_END);
+    /// Tests whether `line` fits.
+    pub fn has_room(&self, line: &str) -> bool {
+        line.len().saturating_add(LINE_END.len()) <= self.room()
+    }
+
+    /// Adds `text`, each line with `prefix` in front. A line without room is left out as a whole.
+    pub fn push(&mut self, prefix: &str, text: fmt::Arguments<'_>) {
+        let mut lines = Writer {
+            lines: self,
+            prefix,
+            begun: None,
+            fits: true,
+        };
+        // Text that cannot be formatted ends where it fails.
+        let _ = lines.write_fmt(text);
+        lines.end();
     }
 
     /// Tests whether a drain would send something.
@@ -55,5 +62,56 @@ impl Lines {
     pub fn take(&mut self) -> Option<impl Iterator<Item = u8> + '_> {
         let at = self.bytes.iter().position(|&byte| byte == b'\n')?;
         Some(self.bytes.drain(..=at))
+    }
+}
+
+/// Text on its way into the queue, in the pieces in which it is formatted.
+struct Writer<'a> {
+    lines: &'a mut Lines,
+    prefix: &'a str,
+    /// Bytes in front of the present line; `None` between two lines.
+    begun: Option<usize>,
+    /// Set unless the present line has found no room.
+    fits: bool,
+}
+
+impl Writer<'_> {
+    /// Adds a piece of a line, for whose end there is still room then.
+    fn add(&mut self, piece: &str) {
+        self.fits &= self.lines.has_room(piece);
+        if self.fits {
+            self.lines.bytes.extend(piece.as_bytes());
+        }
+    }
+
+    /// Ends the present line, if there is one.
+    fn end(&mut self) {
+        let Some(begun) = self.begun.take() else {
+            return;
+        };
+        if self.fits {
+            self.lines.bytes.extend(LINE_END);
+        } else {
+            self.lines.bytes.truncate(begun);
+            self.lines.lost = self.lines.lost.saturating_add(1);
+        }
+    }
+}
+
+impl Write for Writer<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for part in text.split_inclusive('\n') {
+            if self.begun.is_none() {
+                self.begun = Some(self.lines.bytes.len());
+                self.fits = true;
+                self.add(self.prefix);
+            }
+            let line = part.strip_suffix('\n');
+            self.add(line.unwrap_or(part));
+            if line.is_some() {
+                self.end();
+            }
+        }
+        Ok(())
     }
 }

@@ -30,14 +30,22 @@ mod tests;
 
 pub use command::{Command, VmAction};
 
-use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use abi::system::{VmId, VmName};
 use editor::{Edit, Editor};
 use keys::{Key, Keys};
 use lines::Lines;
 use output::{Guest, LastLine};
+
+/// Bytes that a drain may send beyond its budget: a line, and the unfinished one that the line interrupts.
+pub const LONGEST_LINE: usize = lines::MAX_WAITING + output::LONGEST_PARTIAL;
+
+/// Beginning of the hypervisor's own lines.
+const PREFIX: &str = "[partita] ";
+
+const LOST_LINES: &str = "lines of the hypervisor's were lost";
 
 /// Operator's prompt.
 pub const PROMPT: &str = "partita> ";
@@ -81,7 +89,7 @@ impl Console {
             keys: Keys::default(),
             awaits_answer: false,
             editor: None,
-            last_line: LastLine::default(),
+            last_line: LastLine::new(),
             answers: Lines::new(),
             events: Lines::new(),
             turn: 0,
@@ -136,17 +144,13 @@ impl Console {
     }
 
     /// Adds a message about an event, each line with `[partita] ` in front.
-    pub fn say(&mut self, text: &str) {
-        for line in text.lines() {
-            self.events.push("[partita] ", line);
-        }
+    pub fn say(&mut self, text: fmt::Arguments<'_>) {
+        self.events.push(PREFIX, text);
     }
 
     /// Adds an answer to the operator, each line with `[partita] ` in front.
-    pub fn answer(&mut self, text: &str) {
-        for line in text.lines() {
-            self.answers.push("[partita] ", line);
-        }
+    pub fn answer(&mut self, text: fmt::Arguments<'_>) {
+        self.answers.push(PREFIX, text);
     }
 
     /// Returns true if [`Self::raw_line`] has room for the whole `line`.
@@ -156,7 +160,7 @@ impl Console {
 
     /// Adds a line of an answer as it is, such as a record of the performance monitor.
     pub fn raw_line(&mut self, line: &str) {
-        self.answers.push("", line);
+        self.answers.push("", format_args!("{line}"));
     }
 
     /// Returns true if there is output to drain.
@@ -179,19 +183,18 @@ impl Console {
         let mut quiet = 0;
         let mut left = budget;
         while left > 0 && quiet < participants {
-            if self.drain_answers(&mut left, sink) {
-                continue;
-            }
-            let turn = self.turn % participants;
-            self.turn = turn.saturating_add(1);
             let mut sent = 0usize;
             let mut counted = |byte: u8| {
                 sent = sent.saturating_add(1);
                 sink(byte);
             };
-            match turn.checked_sub(1) {
-                None => self.drain_event(&mut counted),
-                Some(index) => self.drain_guest(index, &mut counted),
+            if !self.drain_answers(&mut counted) {
+                let turn = self.turn % participants;
+                self.turn = turn.saturating_add(1);
+                match turn.checked_sub(1) {
+                    None => self.drain_event(&mut counted),
+                    Some(index) => self.drain_guest(index, &mut counted),
+                }
             }
             left = left.saturating_sub(sent);
             quiet = if sent == 0 {
@@ -213,29 +216,28 @@ impl Console {
     }
 
     /// Sends an answer, or the prompt behind the last one. Returns false if there is neither.
-    fn drain_answers(&mut self, left: &mut usize, sink: &mut dyn FnMut(u8)) -> bool {
+    fn drain_answers(&mut self, sink: &mut dyn FnMut(u8)) -> bool {
         if let Some(lost) = self.answers.take_lost() {
-            self.answer(&lost_lines(lost));
+            self.answer(format_args!("{lost} {LOST_LINES}"));
         }
         if let Some(line) = self.answers.take() {
-            let line = line.inspect(|_| *left = left.saturating_sub(1));
+            let line = |sink: &mut dyn FnMut(u8)| line.for_each(sink);
             self.last_line.insert(line, false, sink);
             return true;
         }
         let due = self.prompt_is_due();
         if due {
-            let text = self.prompt_text();
-            *left = left.saturating_sub(text.len());
-            self.last_line.replace_partial_line(&text, sink);
+            self.show_prompt(sink);
         }
         due
     }
 
     fn drain_event(&mut self, sink: &mut dyn FnMut(u8)) {
         if let Some(lost) = self.events.take_lost() {
-            self.say(&lost_lines(lost));
+            self.say(format_args!("{lost} {LOST_LINES}"));
         }
         if let Some(line) = self.events.take() {
+            let line = |sink: &mut dyn FnMut(u8)| line.for_each(sink);
             self.last_line.insert(line, false, sink);
         }
     }
@@ -261,7 +263,7 @@ impl Console {
         };
         if let Some(lost) = guest.take_lost() {
             let name = guest.name();
-            self.say(&alloc::format!(
+            self.say(format_args!(
                 "{name}: {lost} bytes of console output were lost"
             ));
             self.drain_event(sink);
@@ -270,8 +272,8 @@ impl Console {
         if raw {
             guest.drain_raw(&mut self.last_line, sink);
         } else if let Some(line) = guest.take_line() {
-            self.last_line
-                .insert(line.into_iter(), self.editor.is_some(), sink);
+            let line = |sink: &mut dyn FnMut(u8)| line.send(sink);
+            self.last_line.insert(line, self.editor.is_some(), sink);
         }
     }
 
@@ -296,7 +298,7 @@ impl Console {
             }
             Key::PowerOff => Some(Event::PowerOff),
             Key::Unknown => {
-                self.answer(abi::operator::KEYS);
+                self.answer(format_args!("{}", abi::operator::KEYS));
                 None
             }
         }
@@ -309,22 +311,21 @@ impl Console {
         let edit = editor.press(byte);
         match edit {
             Edit::Nothing => {}
-            Edit::Changed => {
-                let text = self.prompt_text();
-                self.last_line.replace_partial_line(&text, sink);
-            }
+            Edit::Changed => self.show_prompt(sink),
             Edit::Leave => self.close_prompt(sink),
-            Edit::Line(line) => {
+            Edit::Line => {
                 // The prompt comes back when the answer has been sent (see `drain`).
                 self.last_line.end_partial_line(sink);
                 let names: Vec<VmName> = self.guests.iter().map(Guest::name).collect();
-                match command::parse(&line, &names) {
-                    Ok(Command::Help) => self.answer(command::HELP),
+                let parsed = command::parse(editor.text(), &names);
+                editor.clear();
+                match parsed {
+                    Ok(Command::Help) => self.answer(format_args!("{}", command::HELP)),
                     Ok(command) => {
                         self.awaits_answer = true;
                         return Some(Event::Command(command));
                     }
-                    Err(error) => self.answer(&alloc::format!("{error}")),
+                    Err(error) => self.answer(format_args!("{error}")),
                 }
             }
         }
@@ -334,20 +335,20 @@ impl Console {
     fn focus_by_key(&mut self, index: usize, sink: &mut dyn FnMut(u8)) {
         let Some(name) = self.guests.get(index).map(Guest::name) else {
             let count = self.guests.len();
-            self.answer(&alloc::format!(
+            self.answer(format_args!(
                 "there is no VM {}; there are {count}",
                 index + 1
             ));
             return;
         };
         self.close_prompt(sink);
-        self.answer(&alloc::format!("{name} has the focus; Ctrl-] leads back"));
+        self.answer(format_args!("{name} has the focus; Ctrl-] leads back"));
         self.set_focus(u8::try_from(index).ok().map(VmId));
     }
 
     fn open_prompt(&mut self, sink: &mut dyn FnMut(u8)) {
         if self.editor.is_none() {
-            self.editor = Some(Editor::default());
+            self.editor = Some(Editor::new());
             self.last_line.end_partial_line(sink);
         }
     }
@@ -367,12 +368,9 @@ impl Console {
         self.editor.is_some() && !self.awaits_answer && self.last_line.is_at_line_start()
     }
 
-    fn prompt_text(&self) -> String {
+    /// Shows the prompt with what is typed.
+    fn show_prompt(&mut self, sink: &mut dyn FnMut(u8)) {
         let typed = self.editor.as_ref().map_or("", Editor::text);
-        alloc::format!("{PROMPT}{typed}")
+        self.last_line.replace_partial_line([PROMPT, typed], sink);
     }
-}
-
-fn lost_lines(lost: u64) -> String {
-    alloc::format!("{lost} lines of the hypervisor's were lost")
 }

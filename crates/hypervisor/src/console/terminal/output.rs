@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use abi::system::VmName;
+use abi::system::{MAX_NAME_LENGTH, VmName};
 
 /// Bytes of a guest's output that wait for the UART at most.
 pub const BACKLOG: usize = 4096;
@@ -13,6 +13,10 @@ const LINE_LIMIT: usize = 512;
 const RAW_TURN: usize = 128;
 /// Bytes of an unfinished line that are kept, so that it can be shown again below another's.
 const PARTIAL_LIMIT: usize = 256;
+/// Bytes of a guest's name that [`LastLine::raw`] adds to an unfinished line at most, with brackets.
+const GUARD: usize = MAX_NAME_LENGTH + 2;
+/// Bytes of an unfinished line with all that is sent around it.
+pub const LONGEST_PARTIAL: usize = PARTIAL_LIMIT + GUARD + 16;
 /// Beginnings of lines that only the hypervisor may send, less their last byte, a space.
 const RESERVED: [&[u8]; 2] = [b"partita-monitor", b"[partita]"];
 
@@ -90,21 +94,24 @@ impl Guest {
         due.then(|| core::mem::take(&mut self.lost))
     }
 
-    /// The next line as others may see it, with the name in front and its end. Control characters
-    /// and escape sequences are left out: on a terminal that others share they could change what
-    /// others wrote. A carriage return inside a line begins a new one.
-    pub fn take_line(&mut self) -> Option<Vec<u8>> {
+    /// The next line. A carriage return inside it begins a new one.
+    pub fn take_line(&mut self) -> Option<Line> {
         if !self.has_line() {
             return None;
         }
-        let mut raw = Vec::new();
-        while raw.len() < LINE_LIMIT {
+        let mut line = Line {
+            name: self.name,
+            bytes: [0; LINE_LIMIT],
+            length: 0,
+        };
+        for place in &mut line.bytes {
             match self.pop() {
                 Some(b'\n') | None => break,
-                Some(byte) => raw.push(byte),
+                Some(byte) => *place = byte,
             }
+            line.length = line.length.saturating_add(1);
         }
-        if raw.len() == LINE_LIMIT {
+        if line.length == LINE_LIMIT {
             // The line's own end must not make an empty line of its own.
             let end: &[u8] = if self.bytes.front() == Some(&b'\r') {
                 b"\r\n"
@@ -116,17 +123,6 @@ impl Guest {
                     self.pop();
                 }
             }
-        }
-        while raw.last() == Some(&b'\r') {
-            raw.pop();
-        }
-        let mut line = Vec::new();
-        for part in raw.split(|&byte| byte == b'\r') {
-            line.extend_from_slice(b"[");
-            line.extend_from_slice(self.name.as_str().as_bytes());
-            line.extend_from_slice(b"] ");
-            append_printable(part, &mut line);
-            line.extend_from_slice(b"\r\n");
         }
         Some(line)
     }
@@ -142,10 +138,37 @@ impl Guest {
     }
 }
 
-/// Appends what is neither a control character (but tab) nor part of an escape sequence (ECMA-48:
+/// A guest's line without its end.
+#[derive(Debug)]
+pub(super) struct Line {
+    name: VmName,
+    bytes: [u8; LINE_LIMIT],
+    length: usize,
+}
+
+impl Line {
+    /// Sends the line as others may see it, with the name in front and its end. Control characters
+    /// and escape sequences are left out: on a terminal that others share they could change what
+    /// others wrote.
+    pub fn send(&self, sink: &mut dyn FnMut(u8)) {
+        let mut raw = self.bytes.get(..self.length).unwrap_or_default();
+        while let Some(shorter) = raw.strip_suffix(b"\r") {
+            raw = shorter;
+        }
+        for part in raw.split(|&byte| byte == b'\r') {
+            for prefix in [b"[", self.name.as_str().as_bytes(), b"] "] {
+                send(prefix, sink);
+            }
+            send_printable(part, sink);
+            send(b"\r\n", sink);
+        }
+    }
+}
+
+/// Sends what is neither a control character (but tab) nor part of an escape sequence (ECMA-48:
 /// ESC, or ESC `[` up to a byte from 0x40 to 0x7e).
-fn append_printable(text: &[u8], line: &mut Vec<u8>) {
-    let mut bytes = text.iter().copied().peekable();
+fn send_printable(text: &[u8], sink: &mut dyn FnMut(u8)) {
+    let mut bytes = text.iter().copied();
     while let Some(byte) = bytes.next() {
         if byte == ESCAPE {
             if bytes.next() == Some(b'[') {
@@ -155,21 +178,29 @@ fn append_printable(text: &[u8], line: &mut Vec<u8>) {
                 {}
             }
         } else if byte == b'\t' || !byte.is_ascii_control() {
-            line.push(byte);
+            sink(byte);
         }
     }
 }
 
 /// Last line of the operator's screen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LastLine {
-    /// Text of the last line, shown again below a line that is printed in between.
+    /// Text of the last line, shown again below a line that is printed in between. It has its room from the start.
     partial: Vec<u8>,
     /// Set if the last line holds text that is not to be shown again.
     dangling: bool,
 }
 
 impl LastLine {
+    /// An empty line.
+    pub fn new() -> Self {
+        Self {
+            partial: Vec::with_capacity(LONGEST_PARTIAL),
+            dangling: false,
+        }
+    }
+
     /// Returns true if the next byte begins a line.
     pub fn is_at_line_start(&self) -> bool {
         self.partial.is_empty() && !self.dangling
@@ -179,7 +210,7 @@ impl LastLine {
     /// `in_place` it takes the place of the unfinished line.
     pub fn insert(
         &mut self,
-        line: impl Iterator<Item = u8>,
+        line: impl FnOnce(&mut dyn FnMut(u8)),
         in_place: bool,
         sink: &mut dyn FnMut(u8),
     ) {
@@ -191,7 +222,7 @@ impl LastLine {
             send(b"\r\n", sink);
         }
         self.dangling = false;
-        line.for_each(&mut *sink);
+        line(sink);
         send(&self.partial, sink);
     }
 
@@ -224,16 +255,18 @@ impl LastLine {
         }
     }
 
-    /// Puts `text` in the place of the unfinished line.
-    pub fn replace_partial_line(&mut self, text: &str, sink: &mut dyn FnMut(u8)) {
+    /// Puts the operator's prompt and what is typed in the place of the unfinished line.
+    pub fn replace_partial_line(&mut self, text: [&str; 2], sink: &mut dyn FnMut(u8)) {
         if core::mem::take(&mut self.dangling) {
             send(b"\r\n", sink);
         }
-        send(b"\r", sink);
-        send(text.as_bytes(), sink);
-        send(b"\x1b[K", sink);
         self.partial.clear();
-        self.partial.extend_from_slice(text.as_bytes());
+        for part in text {
+            self.partial.extend_from_slice(part.as_bytes());
+        }
+        send(b"\r", sink);
+        send(&self.partial, sink);
+        send(b"\x1b[K", sink);
     }
 
     /// Ends the unfinished line, if there is one.

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 
 use super::output::BACKLOG;
 use super::*;
+use crate::heap::allocations;
+use alloc::collections::VecDeque;
 
 const NORTH: VmId = VmId(0);
 const SOUTH: VmId = VmId(1);
@@ -46,7 +48,7 @@ fn lines_carry_their_guests_name() {
     let mut console = console();
     send(&mut console, NORTH, "one\r\ntw");
     send(&mut console, SOUTH, "eins\r\n");
-    console.say("both run\nwell");
+    console.say(format_args!("both run\nwell"));
     assert_eq!(
         drain(&mut console, usize::MAX),
         "[partita] both run\r\n[north] one\r\n[south] eins\r\n[partita] well\r\n"
@@ -105,7 +107,7 @@ fn raw_guest_cannot_forge_the_hypervisors_lines() {
         }
     }
     send(&mut console, NORTH, "partita-monitor");
-    console.say("in between");
+    console.say(format_args!("in between"));
     drain(&mut console, usize::MAX);
     send(&mut console, NORTH, " end\n");
     assert!(drain(&mut console, usize::MAX).starts_with("[north] end"));
@@ -352,13 +354,13 @@ fn answers_overtake_floods_of_events() {
     type_in(&mut console, b"\x1dm");
     drain(&mut console, usize::MAX);
     for _ in 0..10_000 {
-        console.say("south: starts anew");
+        console.say(format_args!("south: starts anew"));
         send(&mut console, SOUTH, "boot\n");
     }
     let (events, _) = type_in(&mut console, b"vm stop south\r");
     assert_eq!(events, [Event::Command(Command::Vm(VmAction::Stop, SOUTH))]);
     assert!(!drain(&mut console, 100).contains(PROMPT), "no answer yet");
-    console.answer("south: ending");
+    console.answer(format_args!("south: ending"));
     console.end_answer();
     let shown = drain(&mut console, 100);
     assert!(
@@ -372,4 +374,59 @@ fn answers_overtake_floods_of_events() {
         shown.starts_with("[partita] there is no command 'what'"),
         "{shown:?}"
     );
+}
+
+#[test]
+fn lines_without_room_are_left_out_whole() {
+    let mut console = console();
+    let long = "x".repeat(60_000);
+    console.say(format_args!("{long}"));
+    console.say(format_args!("one\n{long}\n\ntwo {}", 3));
+    let shown = drain(&mut console, usize::MAX);
+    let rest = shown.strip_prefix(&format!("[partita] {long}\r\n"));
+    let lost = "[partita] 1 lines of the hypervisor's were lost\r\n";
+    let whole = "[partita] one\r\n[partita] \r\n[partita] two 3\r\n";
+    assert_eq!(rest, Some(format!("{whole}{lost}").as_str()));
+}
+
+/// Guests print what becomes longest on the terminal and lose some of it, and events come faster than the UART takes them.
+#[test]
+fn no_output_allocates_or_frees() {
+    let names = (0..8).map(|index| VmName::new(&format!("{:a<31}", ["b", "c"][index % 2])));
+    let mut console = Console::new(names.map(Option::unwrap));
+    let mut unsent = VecDeque::with_capacity(crate::console::UNSENT);
+    let returns = "\r".repeat(511) + "x";
+    let texts = [returns.as_str(), "x", "\rpartita-monitor y", "\x1b[1m\n"];
+    let longest = "z".repeat(60_000);
+    let mut most = 0;
+    for focus in [None, Some(VmId(0)), Some(VmId(2))] {
+        console.set_focus(focus);
+        for prompt in [false, true] {
+            if prompt {
+                type_in(&mut console, b"\x1dmvm list");
+            }
+            let count = allocations(|| {
+                for (vm, text) in (0..8).map(VmId).zip(texts.into_iter().cycle()) {
+                    let bytes = text.bytes().cycle().take(2 * BACKLOG);
+                    bytes.for_each(|byte| console.push(vm, byte));
+                }
+                for number in 0..3000 {
+                    console.say(format_args!("VM {number} stopped\nand is restarted"));
+                }
+                while console.drain(crate::console::PORTION, &mut |byte| unsent.push_back(byte)) {
+                    most = unsent.len().max(most);
+                    unsent.clear();
+                }
+                unsent.clear();
+                console.answer(format_args!("{longest}"));
+                console.drain(crate::console::PORTION, &mut |byte| unsent.push_back(byte));
+                most = unsent.len().max(most);
+                unsent.clear();
+                (0..8).map(VmId).for_each(|vm| console.end_line(vm));
+                console.drain_all(&mut |_| {});
+            });
+            assert_eq!(count, 0, "{focus:?}, {prompt}");
+        }
+    }
+    assert!(most > longest.len() && most <= crate::console::UNSENT);
 }

@@ -141,7 +141,8 @@ impl Driver {
             });
         }
         let entries = 1 << room.min(MAX_ENTRIES.into()).ilog2();
-        let ring = DeviceQueue::new(area, entries, board.host());
+        let mut ring = DeviceQueue::reserve(area);
+        ring.begin(entries, board.host());
         self.set(register::QUEUE_SIZE, entries.into(), board);
         for (register, part) in QUEUE_PARTS.into_iter().zip(ring.parts()) {
             self.set(register, part.raw() as u32, board);

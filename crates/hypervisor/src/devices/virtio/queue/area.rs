@@ -1,8 +1,8 @@
 //! The fast path of a queue (paper 001, §4.2.2): static areas, and addresses translated by adding a constant.
 //!
 //! A guest's memory that lies in one piece needs no search: the places of its rings are found once, when the guest sets the queue up, and
-//! each buffer is a constant away from where the guest says. Other chains are left to [`chain`](super::chain), which decides again from
-//! the beginning: this path refuses nothing by itself.
+//! each buffer is a constant away from where the guest says. Other chains are left to [`scattered`](super::scattered), which decides
+//! again from the beginning: this path refuses nothing by itself.
 
 use super::chain::{DESCRIPTOR_BYTES, INDIRECT, NEXT, WRITE};
 use super::device::{DeviceQueue, Draft};

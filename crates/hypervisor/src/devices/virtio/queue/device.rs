@@ -3,7 +3,6 @@
 //! Its descriptors, its available ring and its used ring follow each other in one area of [`AREA`] bytes. The hypervisor keeps
 //! its own state of the queue: from the area it reads only the device's completions.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
@@ -48,10 +47,11 @@ pub struct Draft {
     length: u16,
 }
 
-/// A queue of the device.
+/// A queue of the device. It keeps its storage for as long as there is the device, whoever uses it.
 #[derive(Debug)]
 pub struct DeviceQueue {
     area: OwnedRegion,
+    /// 0 while it is not in use.
     entries: u16,
     /// Successor of each descriptor: in its chain, or among the free descriptors.
     next: Vec<u16>,
@@ -68,22 +68,44 @@ pub struct DeviceQueue {
 }
 
 impl DeviceQueue {
-    /// An empty queue of `entries`, a power of two and at most [`MAX_ENTRIES`], in `area`.
+    /// A queue in `area` that is not in use yet, with storage for [`MAX_ENTRIES`].
     #[must_use]
-    pub fn new(area: OwnedRegion, entries: u16, host: TheHost<'_>) -> Self {
-        host.zero(area.take(AREA));
+    pub fn reserve(area: OwnedRegion) -> Self {
         Self {
             area,
-            entries,
-            next: (1..=entries).collect(),
+            entries: 0,
+            next: Vec::with_capacity(MAX_ENTRIES.into()),
             first_free: 0,
-            free: entries,
-            in_flight: vec![None; entries.into()],
+            free: 0,
+            in_flight: Vec::with_capacity(MAX_ENTRIES.into()),
             count: 0,
             available: 0,
             used: 0,
             flags: 0,
         }
+    }
+
+    /// Begins an empty queue of `entries`, a power of two and at most [`MAX_ENTRIES`].
+    pub fn begin(&mut self, entries: u16, host: TheHost<'_>) {
+        host.zero(self.area.take(AREA));
+        self.entries = entries.min(MAX_ENTRIES);
+        self.next.clear();
+        self.next.extend(1..=self.entries);
+        self.in_flight.clear();
+        self.in_flight.resize(self.entries.into(), None);
+        (self.first_free, self.free, self.count) = (0, self.entries, 0);
+        (self.available, self.used, self.flags) = (0, 0, 0);
+    }
+
+    /// Ends its use, by a device that was reset.
+    pub fn end(&mut self) {
+        self.entries = 0;
+    }
+
+    /// Returns true while the queue is in use by the device.
+    #[must_use]
+    pub const fn is_in_use(&self) -> bool {
+        self.entries != 0
     }
 
     /// Queue whose completions do not interrupt. No chain has been put there yet.

@@ -130,6 +130,11 @@ pub trait VirtioDevice: Debug + Send {
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError>;
 
+    /// Takes back a queue that a reset has ended: all that belongs to it stays the device's.
+    fn release_queue(&mut self, number: usize, queue: Self::Queue) {
+        let _ = (number, queue);
+    }
+
     /// Handles a notification of a queue, or a ready driver whose queue may have chains. Reads a bounded number of descriptors.
     ///
     /// # Errors

@@ -111,13 +111,22 @@ impl<D: VirtioDevice> MmioTransport<D> {
         self.settle(progress)
     }
 
+    /// Forgets the driver's settings and its queues, of a device that was reset.
+    fn forget_driver(&mut self) {
+        self.driver = Driver::default();
+        for (number, queue) in self.queues.iter_mut().enumerate() {
+            if let Some(queue) = queue.take() {
+                self.device.release_queue(number, queue);
+            }
+        }
+    }
+
     fn set_status(&mut self, value: u32, context: &dyn VirtioContext) -> Result<(), WouldBlock> {
         if value == 0 {
             // From here on nothing more is begun.
             self.driver.status = 0;
             self.device.reset(context)?;
-            self.driver = Driver::default();
-            self.queues = [const { None }; MAX_QUEUES];
+            self.forget_driver();
             self.show_configuration(context);
             return Ok(());
         }
@@ -390,8 +399,7 @@ impl<D: VirtioDevice> TrappedDevice for MmioTransport<D> {
             // `is_quiescent` checks for operations in flight.
             let _ = self.device.reset(context);
         }
-        self.driver = Driver::default();
-        self.queues = [const { None }; MAX_QUEUES];
+        self.forget_driver();
         if let Some(context) = context {
             self.device.power_on(context);
             self.show_first(context);

@@ -114,8 +114,9 @@ struct JustEnded {
 #[derive(Debug)]
 pub struct Disk {
     driver: Driver,
-    /// The device's queue; none once the device has failed.
-    ring: Option<DeviceQueue>,
+    /// The device's queue, which is used no more once the device has failed.
+    ring: DeviceQueue,
+    failed: bool,
     features: u64,
     sectors: u64,
     fair: Fair,
@@ -148,7 +149,8 @@ impl Disk {
         driver.begin(board);
         Ok(Self {
             driver,
-            ring: Some(ring),
+            ring,
+            failed: false,
             features,
             sectors: driver.configuration_pair(CAPACITY, board),
             fair: Fair::default(),
@@ -228,7 +230,7 @@ impl Disk {
     /// Starts the operations that may start now. Returns the devices to poll: those whose operations have ended
     /// because the disk has failed.
     pub fn begin(&mut self, board: &dyn Board) -> Clients {
-        if self.ring.is_none() {
+        if self.failed {
             return self.end_staged();
         }
         let (mut any, now) = (false, board.time());
@@ -287,13 +289,10 @@ impl Disk {
         let Some(slot) = slice.staged.front().copied() else {
             return false;
         };
-        let Some(ring) = &mut self.ring else {
-            return false;
-        };
         let page = slice.page(slot);
         let bytes = u64::from(descriptors(page, host)) * DESCRIPTOR_BYTES;
         let number = (index * SLOTS + slot.0) as u16;
-        if !ring.put_table(number, page.take(bytes).region(), host) {
+        if !self.ring.put_table(number, page.take(bytes).region(), host) {
             return false;
         }
         slice.staged.pop_front();
@@ -333,13 +332,13 @@ impl Disk {
     fn take_ended(&mut self, board: &dyn Board) -> bool {
         let host = board.host();
         let before = self.in_flight;
-        let Some(ring) = &mut self.ring else {
+        if self.failed {
             return true;
-        };
+        }
         self.just_ended.clear();
-        let ended = ring.ended(host).min(MAX_ENTRIES);
+        let ended = self.ring.ended(host).min(MAX_ENTRIES);
         for _ in 0..ended {
-            let Ok((number, written)) = ring.take(host) else {
+            let Ok((number, written)) = self.ring.take(host) else {
                 return false;
             };
             let (index, slot) = (
@@ -373,7 +372,7 @@ impl Disk {
     #[cold]
     fn fail(&mut self, board: &dyn Board) {
         self.driver.reset(board);
-        self.ring = None;
+        self.failed = true;
         (self.in_flight, self.sectors_in_flight) = (0, 0);
         for slice in &mut self.slices {
             (slice.in_flight, slice.sectors) = (0, 0);

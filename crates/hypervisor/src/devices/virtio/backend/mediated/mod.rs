@@ -32,7 +32,6 @@ use crate::devices::virtio::{
     VERSION_1, register, status,
 };
 use crate::hart::decode::Width;
-use crate::heap;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
 
@@ -100,7 +99,7 @@ pub struct Mediated {
     configuration: Configuration,
     /// Features and status that were set last, to set the device up again.
     given: (u64, u32),
-    /// Queues of the device that are set up and that the guest does not use now.
+    /// The device's side of each queue that the guest does not use now. Those in use are set up at the device.
     spare: [Option<DeviceQueue>; MAX_QUEUES],
     stopping: Stopping,
     /// No queue from here on has been in use.
@@ -118,7 +117,10 @@ impl Mediated {
             identity: Identity::default(),
             configuration: Configuration::new(),
             given: (0, 0),
-            spare: [const { None }; MAX_QUEUES],
+            spare: core::array::from_fn(|number| {
+                let area = config.areas.skip(AREA * number as u64).take(AREA);
+                Some(DeviceQueue::reserve(area))
+            }),
             stopping: Stopping::default(),
             in_use: 0,
             due: None,
@@ -290,15 +292,19 @@ impl VirtioDevice for Mediated {
         };
         let checked = setup.layout.checked(entries.min(MAX_ENTRIES), memory)?;
         let spare = self.spare.get_mut(number).and_then(Option::take);
-        let device = spare.unwrap_or_else(|| {
-            let area = self.config.areas.skip(AREA * number as u64).take(AREA);
-            // A device has few queues, and a queue's allocations go with it.
-            let device = heap::permit(|| DeviceQueue::new(area, entries, memory.host));
+        let mut device = spare.ok_or(QueueError::BadQueue)?;
+        if !device.is_in_use() {
+            device.begin(entries, memory.host);
             self.set_up_queue(number, &device, context);
-            device
-        });
+        }
         self.in_use = self.in_use.max(number + 1);
-        Ok(heap::permit(|| Queue::new(checked, device, method, memory)))
+        Ok(Queue::new(checked, device, method, memory))
+    }
+
+    fn release_queue(&mut self, number: usize, queue: Queue) {
+        if let Some(spare) = self.spare.get_mut(number) {
+            spare.insert(queue.into_device_queue()).end();
+        }
     }
 
     fn stop_queue(
@@ -378,7 +384,9 @@ impl VirtioDevice for Mediated {
             return Err(WouldBlock);
         }
         self.given = (0, 0);
-        self.spare = [const { None }; MAX_QUEUES];
+        for spare in self.spare.iter_mut().flatten() {
+            spare.end();
+        }
         self.stopping = Stopping::default();
         (self.in_use, self.due) = (0, None);
         self.copy_configuration(context);

@@ -1,12 +1,11 @@
 //! One queue: the guest's rings on the one side, the device's on the other.
 
-use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
 use riscv::virtio::queue::{NO_INTERRUPT, NO_NOTIFY};
 
 use crate::devices::virtio::queue::area::Area;
-use crate::devices::virtio::queue::chain::{self, Piece, QueueError};
+use crate::devices::virtio::queue::chain::QueueError;
 use crate::devices::virtio::queue::device::{DeviceQueue, MAX_ENTRIES};
 use crate::devices::virtio::queue::layout::Checked;
 use crate::devices::virtio::queue::polling::{AdaptivePolling, BATCH, MIN_POLLED};
@@ -49,8 +48,6 @@ pub struct Queue {
     backlog: bool,
     /// Set while the guest stops the queue: nothing is passed on any more.
     is_stopping: bool,
-    /// Present chain, so that nothing is allocated for each.
-    pieces: Vec<Piece>,
 }
 
 /// Outcome of polling a guest's available ring.
@@ -93,7 +90,6 @@ impl Queue {
         method: Method,
         memory: Memory<'_>,
     ) -> Self {
-        let pieces = Vec::with_capacity(device.max_pieces());
         Self {
             size,
             rings: Rings {
@@ -117,7 +113,6 @@ impl Queue {
             watched: None,
             backlog: false,
             is_stopping: false,
-            pieces,
         }
     }
 
@@ -135,10 +130,9 @@ impl Queue {
         &mut self.device
     }
 
-    /// Device's side of the queue, with interrupts on completions.
+    /// Device's side of the queue.
     #[must_use]
-    pub fn into_device_queue(mut self, host: TheHost<'_>) -> DeviceQueue {
-        self.device.set_interrupts(true, host);
+    pub fn into_device_queue(self) -> DeviceQueue {
         self.device
     }
 
@@ -341,25 +335,17 @@ impl Queue {
         let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
         let [table, ..] = self.rings.guest;
         let table = (table, self.size);
+        let (read, draft) = scattered::translate(memory, table, head, &self.device)?;
+        *left = left.saturating_sub(read);
+        let Some(draft) = draft else {
+            return Ok(false);
+        };
+        self.device.commit(draft, head, memory.host);
+        self.device.publish(memory.host);
         // A chain whose memory is in one piece was tried on the fast path, and does not fit it.
-        let scattered = (self.fast && self.rings.area.is_none())
-            .then(|| {
-                let draft = self.device.draft();
-                scattered::translate(memory, table, head, &self.device, draft)
-            })
-            .flatten();
-        if let Some((read, draft)) = scattered {
-            *left = left.saturating_sub(read);
-            self.device.commit(draft, head, memory.host);
-            self.device.publish(memory.host);
+        if self.fast && self.rings.area.is_none() {
             passed.fast += 1;
         } else {
-            let most = self.device.max_pieces();
-            let read = chain::read(memory, table, head, &mut self.pieces, most)?;
-            *left = left.saturating_sub(read);
-            if !self.device.put(head, &self.pieces, memory.host) {
-                return Ok(false);
-            }
             passed.general += 1;
         }
         self.next_available = self.next_available.wrapping_add(1);

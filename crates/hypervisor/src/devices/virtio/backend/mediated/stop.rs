@@ -57,7 +57,9 @@ impl Mediated {
             queues.get_mut(number).and_then(Option::take),
             self.spare.get_mut(number),
         ) {
-            *spare = Some(queue.into_device_queue(memory.host));
+            let device = spare.insert(queue.into_device_queue());
+            // Completions of the next queue interrupt.
+            device.set_interrupts(true, memory.host);
         }
         Ok(progress)
     }
@@ -89,11 +91,14 @@ impl Mediated {
         }
         let used = queues.iter_mut().flatten().map(Queue::device_mut);
         for queue in used.chain(self.spare.iter_mut().flatten()) {
-            queue.restart(memory.host);
+            if queue.is_in_use() {
+                queue.restart(memory.host);
+            }
         }
         let used = queues.iter().map(|queue| queue.as_ref().map(Queue::device));
         for (number, (used, spare)) in used.zip(&self.spare).enumerate() {
-            if let Some(queue) = used.or(spare.as_ref()) {
+            let queue = used.or(spare.as_ref());
+            if let Some(queue) = queue.filter(|queue| queue.is_in_use()) {
                 self.set_up_queue(number, queue, context);
             }
         }

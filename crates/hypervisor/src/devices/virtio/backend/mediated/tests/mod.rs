@@ -337,6 +337,36 @@ fn configuration_ends_with_the_structure() {
     }
 }
 
+/// A hostile driver makes its queues ready, stops them and resets the device again and again.
+#[test]
+fn no_driver_allocates_or_frees() {
+    for way in Way::ALL {
+        let guest = &mut Guest::started(way);
+        let round = |guest: &mut Guest| {
+            guest.world.guest_sets(AVAILABLE, &[0; 6]);
+            guest.start(VERSION_1, ENTRIES, [TABLE, AVAILABLE, USED]);
+            for queue in 0..MAX_QUEUES as u32 {
+                guest.set(QUEUE_SELECT, queue);
+                guest.set(QUEUE_SIZE, ENTRIES);
+                for (register, part) in QUEUE_PARTS.into_iter().zip([TABLE, AVAILABLE, USED]) {
+                    guest.set(register, part as u32);
+                    guest.set(register + 4, (part >> 32) as u32);
+                }
+                for ready in [1, 0, 1] {
+                    guest.set(QUEUE_READY, ready);
+                }
+            }
+            guest.world.describe(TABLE, 0, BUFFERS, 16, 2, 0);
+            guest.world.offer(0, &[0]);
+            guest.set(QUEUE_NOTIFY, 0);
+            guest.device.reset(&Alone(&guest.world));
+        };
+        // The test's own device notes each kind of access once.
+        round(guest);
+        assert_eq!(crate::heap::allocations(|| round(guest)), 0, "{way:?}");
+    }
+}
+
 /// Accesses of any width: the device is accessed in its registers, by words, and in the configuration that its kind
 /// has (virtio 1.2, §4.2.2 and §5.2.4).
 #[test]
