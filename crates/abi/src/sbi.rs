@@ -16,7 +16,7 @@ pub const EXTENSION: usize = 0x0900_0000;
 pub const SIGNATURE: u64 = 0x5041_5254;
 
 /// Lower half of that value: the version of this interface.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// The value that [`Function::Version`] returns.
 pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
@@ -25,8 +25,9 @@ pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
 pub const COMMUNICATION_AREA_SIZE: u64 = 4096;
 
 /// Contents of a communication area, which the hypervisor writes: 32-bit little-endian words, at these offsets in bytes. The
-/// rest of the area is left alone. The words are written one by one, [`CHANGES`](communication_area::CHANGES)
-/// last; a guest that needs them to agree reads that before and after.
+/// rest of the area is left alone. The words are written one by one, while other vCPUs of the guest run. A guest that needs
+/// them to agree reads [`SEQUENCE`](communication_area::SEQUENCE) before and after them, with fences between: they agree if it was the same even
+/// number both times.
 pub mod communication_area {
     /// The flag *f*: an [`AllocationForm`](super::AllocationForm). While it is 1, each vCPU has a hart to itself, and
     /// spinning beats calling.
@@ -35,6 +36,8 @@ pub mod communication_area {
     pub const DEDICATED_HARTS: u64 = 4;
     /// Changes of the form since the VM was started.
     pub const CHANGES: u64 = 8;
+    /// Odd while the other words change, and even when they agree.
+    pub const SEQUENCE: u64 = 12;
 }
 
 /// The major interrupt that tells a vCPU that the form of its VM's allocation has changed, where the computer lets the

@@ -4,7 +4,7 @@
 //! Each hart spins where the flag says that it has a hart to itself, and calls the hypervisor where it shares. In the end
 //! all three must tell the same, and every hart must have been told of the last change.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use abi::sbi::{AllocationForm, Function, NOTIFICATION_INTERRUPT, communication_area};
 use exerciser::arguments::Arguments;
@@ -39,6 +39,23 @@ static TOLD: [AtomicU32; MAX_HARTS] = [const { AtomicU32::new(0) }; MAX_HARTS];
 fn word(offset: u64) -> u32 {
     let place = AREA.0.get(offset as usize / 4);
     u32::from_le(place.map_or(u32::MAX, |word| word.load(Ordering::Acquire)))
+}
+
+/// Tries to read the area while the hypervisor does not write to it, which takes it a moment at each change.
+const TRIES: u32 = 1000;
+
+/// The flag, the dedicated harts and the changes, which agree; `None` if the hypervisor writes to the area all the time.
+fn agreeing_words() -> Option<[u32; 3]> {
+    use communication_area::{CHANGES, DEDICATED_HARTS, FLAG, SEQUENCE};
+    for _ in 0..TRIES {
+        let before = word(SEQUENCE);
+        let words = [FLAG, DEDICATED_HARTS, CHANGES].map(word);
+        fence(Ordering::Acquire);
+        if before.is_multiple_of(2) && before == word(SEQUENCE) {
+            return Some(words);
+        }
+    }
+    None
 }
 
 fn call(function: Function, argument: u64) -> Return {
@@ -98,11 +115,10 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         spins.fetch_add(mine.1, Ordering::Relaxed);
     });
     let code = call(Function::Allocation, 0).value;
-    let (flag, dedicated) = (
-        word(communication_area::FLAG),
-        word(communication_area::DEDICATED_HARTS),
-    );
-    let changes = word(communication_area::CHANGES);
+    let Some([flag, dedicated, changes]) = agreeing_words() else {
+        say!("allocation words=disagree");
+        return Ok(Verdict::Fail);
+    };
     let told = |hart: &Hart| {
         TOLD.get(hart.index())
             .map_or(0, |told| told.load(Ordering::Acquire))

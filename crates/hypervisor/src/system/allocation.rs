@@ -26,7 +26,7 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
             Allocation::Shared { .. } => 0,
             Allocation::Dedicated { harts } => harts.count(),
         };
-        reported.change(dedicated, &vm.memory);
+        reported.change(dedicated, (&vm.memory, &harts::current().memory()));
     }
     sources::reassign(system);
     for vcpu in system.vcpus_of(vm.id) {

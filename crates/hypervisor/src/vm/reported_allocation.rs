@@ -1,10 +1,11 @@
 //! Allocation that a guest can read (paper 000 §3.1).
 
+use core::sync::atomic::{Ordering, fence};
+
 use abi::sbi::{AllocationForm, COMMUNICATION_AREA_SIZE, communication_area};
 
 use crate::memory::address::GuestPhysical;
-use crate::memory::guest::GuestMemory;
-use crate::memory::physical::Physical;
+use crate::memory::guest::{GuestMemory, HostMemory};
 
 /// Allocation that a VM's guest reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct ReportedAllocation {
     changes: u32,
     /// Address of its communication area.
     area: Option<GuestPhysical>,
+    /// Sequence in the area, which is odd while the other words change.
+    sequence: u32,
 }
 
 impl ReportedAllocation {
@@ -25,6 +28,7 @@ impl ReportedAllocation {
             dedicated: dedicated.unwrap_or(0),
             changes: 0,
             area: None,
+            sequence: 0,
         }
     }
 
@@ -47,18 +51,22 @@ impl ReportedAllocation {
         self.area = None;
     }
 
-    /// Sets the number of dedicated harts, 0 for shared harts, and updates the area.
-    pub fn change(&mut self, dedicated: u32, memory: &GuestMemory) {
+    /// Sets the number of dedicated harts, 0 for shared harts, and updates the area. The guest may run.
+    pub fn change(&mut self, dedicated: u32, (memory, host): (&GuestMemory, &impl HostMemory)) {
         self.dedicated = dedicated;
         self.changes = self.changes.wrapping_add(1);
-        self.write(memory);
+        self.write(memory, host);
     }
 
     /// Gives the guest its area at `address`, or takes it away (`u64::MAX`).
     ///
     /// # Errors
     /// The address is no page of the VM's memory.
-    pub fn set_area(&mut self, memory: &GuestMemory, address: u64) -> Result<(), NoArea> {
+    pub fn set_area(
+        &mut self,
+        address: u64,
+        (memory, host): (&GuestMemory, &impl HostMemory),
+    ) -> Result<(), NoArea> {
         self.area = match address {
             u64::MAX => None,
             address => {
@@ -70,27 +78,123 @@ impl ReportedAllocation {
                 Some(area)
             }
         };
-        self.write(memory);
+        self.write(memory, host);
         Ok(())
     }
 
-    fn write(self, memory: &GuestMemory) {
-        let Some(bytes) = self
-            .area
-            .and_then(|area| memory.bytes(area, COMMUNICATION_AREA_SIZE))
-        else {
+    /// Writes the area. The guest may have written the sequence meanwhile, so it is not read from there.
+    fn write(&mut self, memory: &GuestMemory, host: &impl HostMemory) {
+        let area = self.area;
+        let Some(at) = area.and_then(|area| memory.in_one(area, COMMUNICATION_AREA_SIZE)) else {
             return;
         };
-        for (offset, word) in [
-            (communication_area::FLAG, self.form() as u32),
-            (communication_area::DEDICATED_HARTS, self.dedicated),
-            (communication_area::CHANGES, self.changes),
-        ] {
-            bytes.write_word(offset, word, &Physical::default());
-        }
+        let set = |offset, word: u32| host.set_word(at.skip(offset), word.to_le());
+        self.sequence = self.sequence.wrapping_add(2);
+        set(communication_area::SEQUENCE, self.sequence.wrapping_sub(1));
+        fence(Ordering::Release);
+        set(communication_area::FLAG, self.form() as u32);
+        set(communication_area::DEDICATED_HARTS, self.dedicated);
+        set(communication_area::CHANGES, self.changes);
+        fence(Ordering::Release);
+        set(communication_area::SEQUENCE, self.sequence);
     }
 }
 
 /// The guest's area cannot be at the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoArea;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::memory::address::GuestRegion;
+    use crate::memory::guest::Piece;
+    use crate::memory::owned::OwnedRegion;
+
+    const GUEST: u64 = 0x8000_0000;
+    const HOST: u64 = 0x4_0000;
+
+    /// The first words of the guest's page: as they were from the start on, after each store.
+    struct Host(RefCell<Vec<[u32; 4]>>);
+
+    impl HostMemory for Host {
+        fn set_word(&self, at: OwnedRegion, value: u32) {
+            let mut seen = self.0.borrow_mut();
+            let mut words = *seen.last().unwrap();
+            words[((at.base().raw() - HOST) / 4) as usize] = u32::from_le(value);
+            seen.push(words);
+        }
+
+        fn byte(&self, _: OwnedRegion) -> u8 {
+            unreachable!("the area is not read")
+        }
+
+        fn set_byte(&self, _: OwnedRegion, _: u8) {
+            unreachable!("the area is written by words")
+        }
+
+        fn doubleword(&self, _: OwnedRegion) -> u64 {
+            unreachable!("the area is not read")
+        }
+
+        fn half(&self, _: OwnedRegion) -> u16 {
+            unreachable!("the area is not read")
+        }
+
+        fn set_half(&self, _: OwnedRegion, _: u16) {
+            unreachable!("the area is written by words")
+        }
+
+        fn set_doubleword(&self, _: OwnedRegion, _: u64) {
+            unreachable!("the area is written by words")
+        }
+
+        fn copy(&self, _: OwnedRegion, _: &[u8]) {
+            unreachable!("the area is written by words")
+        }
+
+        fn zero(&self, _: OwnedRegion) {
+            unreachable!("the area is written by words")
+        }
+    }
+
+    /// A vCPU reads a word after the other while the operator changes the allocation on another hart, with any stores between two reads.
+    #[test]
+    fn words_of_even_sequence_agree() {
+        let guest = GuestRegion::new(GuestPhysical::new(GUEST), 0x1000).unwrap();
+        let host = OwnedRegion::for_test(HOST, 0x1000);
+        let memory = GuestMemory::new(vec![Piece { guest, host }]).unwrap();
+        let host = Host(RefCell::new(vec![[0x5a5a_5a5a; 4]]));
+        let mut reported = ReportedAllocation::new(None);
+        reported.set_area(GUEST, (&memory, &host)).unwrap();
+        // The guest has its area from here on.
+        let (first, mut whole) = (host.0.borrow().len() - 1, vec![[0, 0, 0]]);
+        for (changes, dedicated) in (1..).zip([2, 0, 3]) {
+            reported.change(dedicated, (&memory, &host));
+            whole.push([u32::from(dedicated != 0), dedicated, changes]);
+        }
+        let seen = &host.0.borrow()[first..];
+        let (last, mut agreed) = (seen.len(), vec![0; whole.len()]);
+        for before in 0..last {
+            for flag in before..last {
+                for harts in flag..last {
+                    for changes in harts..last {
+                        for after in changes..last {
+                            let sequence = seen[before][3];
+                            if !sequence.is_multiple_of(2) || sequence != seen[after][3] {
+                                continue;
+                            }
+                            let words = [seen[flag][0], seen[harts][1], seen[changes][2]];
+                            let place = whole.iter().position(|whole| *whole == words);
+                            agreed[place.expect("the words of one change")] += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(agreed.iter().all(|times| *times > 0), "{agreed:?}");
+    }
+}

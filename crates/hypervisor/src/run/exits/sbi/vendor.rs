@@ -68,7 +68,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
         Some(Function::SetCommunicationArea) => {
             let mut reported = exit.vm.reported_allocation.lock();
             reported
-                .set_area(&exit.vm.memory, call.arguments[0])
+                .set_area(call.arguments[0], (&exit.vm.memory, &exit.hart.memory()))
                 .map(|()| 0)
                 .map_err(|NoArea| SbiError::InvalidAddress)
         }
