@@ -50,10 +50,12 @@ pub fn open(uart: Option<&Uart>, names: impl IntoIterator<Item = VmName>, focus:
 }
 
 impl Terminal {
-    /// Sends what the UART takes without waiting; its interrupt brings the rest.
+    /// Sends what the UART takes without waiting, a portion at most; its interrupt, or the next poll, brings the rest. The firmware's console takes
+    /// all, and keeps the hart for each byte; and what waits is longer than what guests have printed by their names in front of each line.
     fn pump(&mut self) {
+        let mut left = PORTION;
         loop {
-            let room = self.uart.room();
+            let room = self.uart.room().min(left);
             if room == 0 {
                 break;
             }
@@ -65,9 +67,11 @@ impl Terminal {
             if self.unsent.is_empty() {
                 break;
             }
-            for byte in self.unsent.drain(..room.min(self.unsent.len())) {
+            let count = room.min(self.unsent.len());
+            for byte in self.unsent.drain(..count) {
                 self.uart.send(byte);
             }
+            left -= count;
         }
         let more = !self.unsent.is_empty() || self.console.has_output();
         self.uart.want_transmit_interrupt(more);
@@ -264,6 +268,29 @@ pub(crate) use answer;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The firmware's console takes all that it is given.
+    #[test]
+    fn one_exit_sends_one_portion() {
+        let name = VmName::new(&alloc::format!("{:a<31}", "b")).unwrap();
+        let mut terminal = Terminal {
+            console: Console::new([name]),
+            uart: BoardUart::unknown(),
+            unsent: VecDeque::with_capacity(UNSENT),
+        };
+        let (vm, line) = (VmId(0), "\r".repeat(511) + "x");
+        for byte in line.bytes().cycle().take(terminal.console.room(VmId(0))) {
+            terminal.console.push(vm, byte);
+        }
+        let mut times = 0;
+        while !terminal.unsent.is_empty() || terminal.console.has_output() {
+            let before = terminal.unsent.len();
+            terminal.pump();
+            assert!(before == 0 || terminal.unsent.len() + PORTION >= before);
+            times += 1;
+        }
+        assert!(times > 100, "{times}");
+    }
 
     /// Carriage returns alone make lines that are mostly the guest's name.
     #[test]
