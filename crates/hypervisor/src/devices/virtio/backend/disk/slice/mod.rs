@@ -28,7 +28,7 @@ use crate::memory::owned::OwnedRegion;
 const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Pieces of a chain, with its header and its status, which may lie in two pages.
 const CHAIN: usize = MAX_PIECES + 4;
-/// Most descriptors that one notification of the guest reads.
+/// Most descriptors that one notification of the guest reads, and most pieces of memory that their buffers lie in.
 const MAX_DESCRIPTORS_PER_NOTIFICATION: usize = 512;
 /// Queues of a slice.
 const QUEUES: usize = 1;
@@ -192,7 +192,8 @@ impl Slice {
                     return Ok(true);
                 }
                 let read = queue.read(head, &mut self.pieces, CHAIN, memory)?;
-                left = left.saturating_sub(read);
+                // A descriptor may name many pages.
+                left = left.saturating_sub(read.max(self.pieces.len()));
                 let request = request::parse(&mut self.pieces, memory.host)?;
                 if self.pieces.len() > MAX_PIECES {
                     return Err(QueueError::TooLong);

@@ -178,6 +178,24 @@ impl Guest {
         std::array::from_fn(|index| world.host.get::<1>(self.place(at + index as u64))[0])
     }
 
+    /// Adds so many single pages behind the guest's memory, all of them one page of the host's. Returns their address.
+    pub fn add_pages(&mut self, count: u64) -> u64 {
+        let mut pieces = self.memory.mapped().to_vec();
+        let (behind, host) = (self.memory.region().end(), pieces[0].host.take(PAGE_SIZE));
+        pieces.extend((0..count).map(|page| {
+            Piece {
+                guest: GuestRegion::new(
+                    GuestPhysical::new(behind.raw() + page * PAGE_SIZE),
+                    PAGE_SIZE,
+                )
+                .unwrap(),
+                host,
+            }
+        }));
+        self.memory = GuestMemory::new(pieces).unwrap();
+        behind.raw()
+    }
+
     /// §3.1.1.
     pub fn start(&mut self, world: &World) {
         self.write(world, AVAILABLE, &[0; 6]);

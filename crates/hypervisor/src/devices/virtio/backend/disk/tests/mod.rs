@@ -312,6 +312,41 @@ fn failed_disks_end_everything_with_errors() {
     }
 }
 
+/// Requests beyond the end of the slice, whose buffers lie in as many pages as they may.
+#[test]
+fn one_notification_reads_few_pages() {
+    const PAGES: u64 = 250;
+    let (world, mut guests) = system(&[1], 0);
+    let guest = &mut guests[0];
+    let pages = guest.add_pages(PAGES);
+    let requests = (0..64).step_by(2);
+    for request in requests.clone() {
+        guest.ask(&world, request, read(SECTORS));
+        let data = TABLE + 16 * u64::from(3 * request + 1);
+        let bytes = (PAGES * PAGE_SIZE) as u32;
+        guest.describe(&world, data, pages, bytes, 1 | 2, 3 * request + 2);
+    }
+    let mut notifications = 0;
+    let mut ended = 0;
+    loop {
+        let is_done = guest.store(&world, register::QUEUE_NOTIFY, 0).is_ok();
+        notifications += 1;
+        let before = ended;
+        while guest.take_completion(&world).is_some() {
+            ended += 1;
+        }
+        assert!(ended - before <= 3, "{ended} after {before}");
+        if is_done {
+            break;
+        }
+    }
+    assert_eq!(ended, requests.clone().count());
+    assert!(notifications > 10);
+    for request in requests {
+        assert_eq!(guest.status(&world, request), outcome::ERROR);
+    }
+}
+
 #[test]
 fn disks_without_needed_features_are_refused() {
     let (world, _) = system(&[10], 0);
