@@ -159,6 +159,8 @@ named! {
         MmioUart = "mmio-uart",
         /// An access to the emulated APLIC.
         MmioAplic = "mmio-aplic",
+        /// An access to the emulated PLIC, on boards without interrupt files.
+        MmioPlic = "mmio-plic",
         /// An access to the emulated real-time clock.
         MmioRtc = "mmio-rtc",
         /// An access to a mediated virtio device (`io = "general"` and `"fast"`).

@@ -1,5 +1,7 @@
 //! A guest's interrupt controller: an APLIC that sends messages, on boards with interrupt files, and a PLIC on others.
 
+use abi::monitor::ExitCause;
+
 use crate::devices::aplic::Aplic;
 use crate::devices::irq::SourceNumber;
 use crate::devices::plic::Plic;
@@ -15,6 +17,16 @@ pub enum Controller {
 }
 
 impl Controller {
+    /// Exit cause under which the guest's accesses are counted.
+    #[must_use]
+    #[inline]
+    pub const fn cause(&self) -> ExitCause {
+        match self {
+            Self::Aplic(_) => ExitCause::MmioAplic,
+            Self::Plic(_) => ExitCause::MmioPlic,
+        }
+    }
+
     /// Wires a source that the hypervisor drives by [`set_input`](Self::set_input).
     pub fn add_virtual(&mut self, number: SourceNumber) {
         match self {

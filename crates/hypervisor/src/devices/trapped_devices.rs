@@ -88,7 +88,8 @@ impl TrappedDevices {
         context: &dyn DeviceContext,
     ) -> (ExitCause, u64) {
         let Some(index) = number.0.checked_sub(1) else {
-            return (ExitCause::MmioAplic, self.controller.load(access, context));
+            let value = self.controller.load(access, context);
+            return (self.controller.cause(), value);
         };
         let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, 0);
@@ -109,7 +110,7 @@ impl TrappedDevices {
     ) -> (ExitCause, Result<(), WouldBlock>) {
         let Some(index) = number.0.checked_sub(1) else {
             self.controller.store(access, value, context);
-            return (ExitCause::MmioAplic, Ok(()));
+            return (self.controller.cause(), Ok(()));
         };
         let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, Ok(()));
@@ -213,6 +214,7 @@ mod tests {
     use super::*;
     use crate::devices::aplic::Aplic;
     use crate::devices::irq::{Effect, Sources};
+    use crate::devices::plic::Plic;
     use crate::devices::uart::line::SerialPort;
     use crate::hart::decode::Width;
 
@@ -348,6 +350,21 @@ mod tests {
             trapped.load(DeviceNumber::CONTROLLER, word, &world).1,
             before
         );
+    }
+
+    #[test]
+    fn controllers_are_counted_by_kind() {
+        let world = World::default();
+        let at = access(0x2000, Width::Word);
+        for (controller, expected) in [
+            (Controller::Aplic(Aplic::new(32, 2)), ExitCause::MmioAplic),
+            (Controller::Plic(Plic::new(32, 2)), ExitCause::MmioPlic),
+        ] {
+            let mut trapped = TrappedDevices::new(controller);
+            let (loaded, _) = trapped.load(DeviceNumber::CONTROLLER, at, &world);
+            let (stored, _) = trapped.store(DeviceNumber::CONTROLLER, at, 0, &world);
+            assert_eq!([loaded, stored], [expected; 2]);
+        }
     }
 
     #[test]
