@@ -83,6 +83,8 @@ pub struct Wired {
     pub base: u64,
     /// Interrupt sources.
     pub sources: u32,
+    /// Set for a PLIC whose claim register may name a wrong source while several are pending and enabled (UltraRISC's UR-CP100).
+    pub has_claim_erratum: bool,
     /// Harts with a wire to their supervisor level.
     harts: Vec<File>,
 }
@@ -257,6 +259,9 @@ impl Aplic {
     }
 }
 
+/// PLICs with the claim erratum: by the core, and by the computer that has it. Their trees need not name another kind.
+const CLAIM_ERRATUM: [&str; 2] = ["ultrarisc,cp100-plic", "ultrarisc,dp1000-plic"];
+
 /// Registers of the wire with this index, from the start of the controller's.
 type WireRegisters = fn(index: u64) -> u64;
 
@@ -293,6 +298,7 @@ impl Wired {
         (!harts.is_empty()).then_some(Self {
             base,
             sources: node.word(sources).unwrap_or(0).min(plic::MAX_SOURCE),
+            has_claim_erratum: CLAIM_ERRATUM.iter().any(|name| node.is_compatible(name)),
             harts,
         })
     }
@@ -318,6 +324,8 @@ pub(crate) fn read(tree: &Tree<'_>) -> Interrupts {
         (false, "riscv,plic0"),
         (false, "sifive,plic-1.0.0"),
         (false, "thead,c900-plic"),
+        (false, CLAIM_ERRATUM[0]),
+        (false, CLAIM_ERRATUM[1]),
     ];
     for (is_aplic, name) in names {
         let (sources, registers): (&str, WireRegisters) = match is_aplic {

@@ -221,6 +221,44 @@ fn plic_leads_to_contexts_of_harts() {
     assert_eq!((last.index, last.address), (15, 0xc20_f000));
 }
 
+/// As UltraRISC's DP1000: contexts for M, S and VS of each hart, and a tree that names no other kind of PLIC.
+#[test]
+fn dp1000_has_the_claim_erratum() {
+    const ISA: &str = "rv64imafdch_zicsr_zba_zbb";
+    let tree = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).into()).collect();
+        tree(&[hart(0, ISA), hart(0x10, ISA)], |fdt| {
+            let node = fdt.begin_node("plic@9000000").unwrap();
+            fdt.property_string_list("compatible", names).unwrap();
+            fdt.property_array_u64("reg", &[0x900_0000, 0x400_0000])
+                .unwrap();
+            let contexts = [1, 11, 1, 9, 1, 10, 0x11, 11, 0x11, 9, 0x11, 10];
+            fdt.property_array_u32("interrupts-extended", &contexts)
+                .unwrap();
+            fdt.property_u32("riscv,ndev", 160).unwrap();
+            fdt.end_node(node).unwrap();
+        })
+    };
+    for (names, has_claim_erratum) in [
+        (&["ultrarisc,dp1000-plic", "ultrarisc,cp100-plic"][..], true),
+        (
+            &["ultrarisc,dp1000-plic", "sifive,plic-1.0.0", "riscv,plic0"],
+            true,
+        ),
+        (&["sifive,plic-1.0.0", "riscv,plic0"], false),
+    ] {
+        let found = survey(&tree(names));
+        assert_eq!(found.lacks(), []);
+        let board = Board::new(found, LOCATION).unwrap();
+        let Controller::Plic(plic) = &board.controller else {
+            panic!("{:?}", board.controller);
+        };
+        assert_eq!(plic.has_claim_erratum, has_claim_erratum, "{names:?}");
+        let second = board.controller.delivery(&board.harts[1]).unwrap();
+        assert_eq!((second.index, second.address), (4, 0x920_4000));
+    }
+}
+
 /// As QEMU's board with an APLIC alone: a domain for M, and one for S below it.
 #[test]
 fn aplic_without_imsic_has_wires() {

@@ -24,6 +24,8 @@ const PRIORITY: u32 = 1;
 const WORD: u64 = 4;
 /// Offset of a PLIC context's claim register from its threshold.
 const CLAIM: u64 = plic::CLAIM - plic::THRESHOLD;
+/// Words of the enable bits of a PLIC's context, at most.
+const MAX_WORDS: usize = plic::MAX_SOURCE.div_ceil(32) as usize;
 /// Place of the source's number in an APLIC's `claimi` (AIA §4.8.1.4).
 const TOP_SHIFT: u32 = 16;
 
@@ -75,6 +77,7 @@ struct Source {
 pub struct WiredDriver<R = BoardRegisters> {
     kind: ControllerKind,
     base: u64,
+    has_claim_erratum: bool,
     /// That of source `i` is at `i`.
     sources: Mutex<Vec<Source>, { place::SOURCE }>,
     registers: R,
@@ -87,6 +90,7 @@ impl<R: Registers> WiredDriver<R> {
         let driver = Self {
             kind,
             base: wired.base,
+            has_claim_erratum: wired.has_claim_erratum,
             sources: Mutex::new(alloc::vec![Source::default(); wired.sources as usize + 1]),
             registers,
         };
@@ -110,9 +114,9 @@ impl<R: Registers> WiredDriver<R> {
 
     /// Clears all enable bits of a PLIC's context: the firmware may have left some.
     fn disable_all(&self, context: u64) {
-        let words = self.sources.lock().len().div_ceil(32) as u64;
-        for word in 0..words {
-            self.write(enable_word(context as u32) + WORD * word, 0);
+        let words = words(&self.sources.lock());
+        for at in (0..words).map(|word| enable_word(context, word)) {
+            self.write(at, 0);
         }
     }
 
@@ -154,6 +158,7 @@ impl<R: Registers> WiredDriver<R> {
     #[inline(never)]
     pub fn claim(&self, own: Delivery) -> Option<u32> {
         let source = match self.kind {
+            ControllerKind::Plic if self.has_claim_erratum => self.claim_alone(own),
             ControllerKind::Plic => self.registers.read(own.address + CLAIM),
             ControllerKind::Aplic => {
                 self.registers.read(own.address + delivery::CLAIMI) >> TOP_SHIFT
@@ -168,6 +173,42 @@ impl<R: Registers> WiredDriver<R> {
             }
         });
         known.then_some(source)
+    }
+
+    /// Claims for the calling hart while it has one source enabled, which is pending. Returns 0 if no source is pending.
+    ///
+    /// The claim register of some PLICs may name a wrong source while several are pending and enabled.
+    fn claim_alone(&self, own: Delivery) -> u32 {
+        // Nobody else changes enable bits meanwhile, or completes: a completion of a disabled source is ignored.
+        let sources = self.sources.lock();
+        let mut enabled = [0; MAX_WORDS];
+        let enabled = enabled
+            .get_mut(..words(&sources) as usize)
+            .unwrap_or_default();
+        let mut alone = None;
+        for (word, bits) in (0..).zip(&mut *enabled) {
+            *bits = self.read(enable_word(own.index, word));
+            if *bits != 0 && alone.is_none() {
+                let pending = *bits & self.read(plic::PENDING + WORD * word);
+                alone = (pending != 0).then_some((word, pending & pending.wrapping_neg()));
+            }
+        }
+        let Some((place, bit)) = alone else {
+            return 0;
+        };
+        let set = |others: bool| {
+            for (word, bits) in (0..).zip(&*enabled) {
+                let alone = if word == place { bit } else { 0 };
+                if *bits != alone {
+                    let bits = if others { *bits } else { alone };
+                    self.write(enable_word(own.index, word), bits);
+                }
+            }
+        };
+        set(false);
+        let source = self.registers.read(own.address + CLAIM);
+        set(true);
+        source
     }
 
     /// Completes a source: it interrupts again if its line is still high. A source that is not claimed is left alone.
@@ -228,9 +269,9 @@ impl<R: Registers> WiredDriver<R> {
 
     /// Sets a PLIC's enable bit of a source for a context.
     fn set_enabled(&self, source: u32, context: u32, on: bool) {
-        let at = enable_word(context) + WORD * u64::from(source / 32);
+        let at = enable_word(context.into(), u64::from(source / 32));
         let bit = 1 << (source % 32);
-        let bits = self.registers.read(self.base + at);
+        let bits = self.read(at);
         let bits = if on { bits | bit } else { bits & !bit };
         self.write(at, bits);
     }
@@ -241,14 +282,24 @@ impl<R: Registers> WiredDriver<R> {
     }
 
     #[inline(never)]
+    fn read(&self, offset: u64) -> u32 {
+        self.registers.read(self.base + offset)
+    }
+
+    #[inline(never)]
     fn write(&self, offset: u64, value: u32) {
         self.registers.write(self.base + offset, value);
     }
 }
 
-/// Offset of the first word of a PLIC context's enable bits.
-fn enable_word(context: u32) -> u64 {
-    plic::ENABLE + plic::ENABLE_STRIDE * u64::from(context)
+/// Offset of a word of a PLIC context's enable bits.
+fn enable_word(context: u64, word: u64) -> u64 {
+    plic::ENABLE + plic::ENABLE_STRIDE * context + WORD * word
+}
+
+/// Words of the enable bits of a PLIC's context.
+fn words(sources: &[Source]) -> u64 {
+    sources.len().div_ceil(32) as u64
 }
 
 #[cfg(test)]

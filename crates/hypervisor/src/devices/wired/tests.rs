@@ -16,6 +16,8 @@ const HARTS: usize = 2;
 /// A controller with its lines.
 struct Model {
     kind: ControllerKind,
+    /// Set for a PLIC whose claim register names another source while several are pending and enabled.
+    has_claim_erratum: bool,
     words: RefCell<BTreeMap<u64, u32>>,
     lines: RefCell<[bool; SOURCES as usize + 1]>,
     /// A PLIC's sources that wait for their completion.
@@ -29,9 +31,25 @@ impl Model {
         self.words.borrow().get(&offset).copied().unwrap_or(0)
     }
 
+    /// Bits of a word of the pending register.
+    fn pending(&self, word: u32) -> u32 {
+        let first = 32 * word;
+        let is_pending = |source: &u32| {
+            let at = *source as usize;
+            at < self.lines.borrow().len() && self.lines.borrow()[at] && !self.open.borrow()[at]
+        };
+        let pending = (first..first + 32).filter(is_pending);
+        pending.fold(0, |bits, source| bits | 1 << (source - first))
+    }
+
     /// The source that the hart at this index is interrupted for.
     fn top(&self, index: u64) -> Option<u32> {
-        (1..=SOURCES).find(|source| {
+        self.eligible(index).next()
+    }
+
+    /// The sources that the hart at this index is interrupted for.
+    fn eligible(&self, index: u64) -> impl Iterator<Item = u32> {
+        (1..=SOURCES).filter(move |source| {
             let high = self.lines.borrow()[*source as usize];
             let wide = u64::from(*source);
             high && match self.kind {
@@ -64,11 +82,16 @@ impl Registers for &Model {
         let offset = address - BASE;
         match self.kind {
             ControllerKind::Plic if offset >= 0x20_0000 && offset % 0x1000 == 4 => {
-                let top = self.top((offset - 0x20_0000) / 0x1000).unwrap_or(0);
+                let index = (offset - 0x20_0000) / 0x1000;
+                let top = self.top(index).unwrap_or(0);
+                let last = self.eligible(index).last().unwrap_or(0);
                 if top != 0 {
                     self.open.borrow_mut()[top as usize] = true;
                 }
-                top
+                if self.has_claim_erratum { last } else { top }
+            }
+            ControllerKind::Plic if (0x1000..0x1080).contains(&offset) => {
+                self.pending((offset - 0x1000) as u32 / 4)
             }
             ControllerKind::Aplic if offset >= 0x4000 && offset % 32 == 0x1c => {
                 let top = self.top((offset - 0x4000) / 32);
@@ -113,9 +136,10 @@ impl Registers for &Model {
     }
 }
 
-fn model(kind: ControllerKind) -> Model {
+fn model((kind, has_claim_erratum): (ControllerKind, bool)) -> Model {
     Model {
         kind,
+        has_claim_erratum,
         // What firmware left on.
         words: RefCell::new(BTreeMap::from([(0x2000, u32::MAX), (0x2084, u32::MAX)])),
         lines: RefCell::new([false; SOURCES as usize + 1]),
@@ -131,7 +155,7 @@ fn node(fdt: &mut FdtWriter, name: &str, reg: &[u64]) -> vm_fdt::FdtWriterNode {
 }
 
 /// The controller as a tree describes it, and the places of the harts.
-fn board(kind: ControllerKind) -> Board {
+fn board(model: &Model) -> Board {
     let mut fdt = FdtWriter::new().unwrap();
     let root = fdt.begin_node("").unwrap();
     fdt.property_u32("#address-cells", 2).unwrap();
@@ -155,7 +179,8 @@ fn board(kind: ControllerKind) -> Board {
     fdt.property_string("device_type", "memory").unwrap();
     fdt.end_node(memory).unwrap();
     let plic = node(&mut fdt, "controller@c000000", &[BASE, 0x40_0000]);
-    let (compatible, sources) = match kind {
+    let (compatible, sources) = match model.kind {
+        ControllerKind::Plic if model.has_claim_erratum => ("ultrarisc,cp100-plic", "riscv,ndev"),
         ControllerKind::Plic => ("sifive,plic-1.0.0", "riscv,ndev"),
         ControllerKind::Aplic => ("riscv,aplic", "riscv,num-sources"),
     };
@@ -175,7 +200,7 @@ fn board(kind: ControllerKind) -> Board {
 
 /// A driver of `model`, with all harts open, and their places.
 fn driver(model: &Model) -> (WiredDriver<&Model>, [Delivery; HARTS]) {
-    let board = board(model.kind);
+    let board = board(model);
     let (board::Controller::Plic(wired) | board::Controller::Direct(wired)) = &board.controller
     else {
         panic!("{:?}", board.controller);
@@ -188,7 +213,11 @@ fn driver(model: &Model) -> (WiredDriver<&Model>, [Delivery; HARTS]) {
     (driver, places)
 }
 
-const KINDS: [ControllerKind; 2] = [ControllerKind::Plic, ControllerKind::Aplic];
+const KINDS: [(ControllerKind, bool); 3] = [
+    (ControllerKind::Plic, false),
+    (ControllerKind::Plic, true),
+    (ControllerKind::Aplic, false),
+];
 
 #[test]
 fn claimed_source_waits_for_its_completion() {
@@ -244,6 +273,28 @@ fn silenced_source_needs_no_completion() {
     }
 }
 
+/// A PLIC with the claim erratum names the right source and keeps the enable bits of the others, which stay pending.
+#[test]
+fn claims_are_right_despite_erratum() {
+    let model = model((ControllerKind::Plic, true));
+    let (driver, [first, second]) = driver(&model);
+    for (source, hart) in [(3, 0), (5, 1), (7, 0), (31, 0), (32, 0), (40, 0)] {
+        driver.enable(source, hart);
+    }
+    model.lines.borrow_mut()[1..].fill(true);
+    let enabled = || [0x2000, 0x2004, 0x2080, 0x2084].map(|offset| model.word(offset));
+    let before = enabled();
+    for source in [3, 7, 31, 32, 40] {
+        assert_eq!(driver.claim(first), Some(source));
+        assert_eq!(enabled(), before, "after the claim of {source}");
+    }
+    assert_eq!(driver.claim(first), None);
+    assert_eq!(driver.claim(second), Some(5));
+    driver.complete(31);
+    assert_eq!(driver.claim(first), Some(31));
+    assert!(model.stray.borrow().is_empty());
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Enable(u32, u32),
@@ -270,7 +321,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     /// After any steps, a source that is on, high and completed interrupts its hart and no other.
     #[test]
-    fn no_source_is_lost(steps in prop::collection::vec(step(), 0..60), kind in 0..2_usize) {
+    fn no_source_is_lost(steps in prop::collection::vec(step(), 0..60), kind in 0..KINDS.len()) {
         let model = model(KINDS[kind]);
         let (driver, places) = driver(&model);
         let mut to = [None; SOURCES as usize + 1];

@@ -164,6 +164,9 @@ fn interrupts(found: &Interrupts) -> String {
             )
         }
         Interrupts::Direct(aplic) => by_wires("APLIC", aplic.sources),
+        Interrupts::Plic(plic) if plic.has_claim_erratum => {
+            by_wires("PLIC (UR-CP100, with its claim erratum)", plic.sources)
+        }
         Interrupts::Plic(plic) => by_wires("PLIC", plic.sources),
         Interrupts::Unknown => String::from("none that Partita knows"),
     }
