@@ -148,7 +148,7 @@ fn handle_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<Exi
             Some(ExitCause::HostExternal)
         }
         _ => {
-            sources::deliver(system, identity.wrapping_sub(identity::DEVICE));
+            sources::deliver(system, hart, identity.wrapping_sub(identity::DEVICE));
             Some(ExitCause::HostExternal)
         }
     }

@@ -214,12 +214,8 @@ pub fn source_target(system: &Hypervisor, route: Route, vcpu: &Vcpu, to: Backing
     }
 }
 
-/// Delivers a message of the board's `source` to the vCPU that the source is routed to.
-pub fn deliver_source(system: &Hypervisor, source: u32) {
-    let place = system.receivers.of(source);
-    let Some(vcpu) = place.and_then(|place| system.vcpus.get(place)) else {
-        return;
-    };
+/// Delivers a message of the board's `source` to `vcpu`, if the source is routed there.
+pub fn deliver_source(system: &Hypervisor, vcpu: &Vcpu, source: u32) {
     let route = vcpu.interrupts.lock().route_of(source);
     if let Some(route) = route {
         deliver(system, vcpu, route.identity);

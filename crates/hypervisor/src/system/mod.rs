@@ -22,6 +22,7 @@ pub mod sharing;
 pub mod slots;
 pub mod sources;
 pub mod turn;
+pub mod work_for_vm;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

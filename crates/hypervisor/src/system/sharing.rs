@@ -13,7 +13,6 @@ use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::DiskNumber;
 use crate::devices::virtio::backend::switch::SwitchNumber;
 use crate::devices::virtio::client::Clients;
-use crate::hart;
 use crate::system::Hypervisor;
 use crate::system::board_interrupts::ServedDevice;
 use crate::system::devices::VmContext;
@@ -21,8 +20,8 @@ use crate::system::harts::{self, Hart, identity};
 use crate::system::pages;
 use crate::system::slots::TheBoard;
 use crate::system::wake_for_devices;
+use crate::system::work_for_vm::{Began, charge};
 use crate::vm::Vm;
-use crate::vm::accounts::Booking;
 use crate::vm::vcpu::{Vcpu, request};
 
 /// A device that the hypervisor serves has interrupted it. False where there is none at this source.
@@ -123,12 +122,14 @@ fn complete_served(system: &Hypervisor, vm: &Vm) {
 #[cold]
 #[inline(never)]
 fn mark(system: &Hypervisor, vm: &Vm, device: DeviceNumber) -> Worker {
-    let began = Began::now();
+    let hart = harts::current();
+    let began = Began::now(&hart.accounts);
     let mut worker = Worker::NotAsked;
     if vm.device_work.mark(device) {
         worker = tell_vcpu(system, vm);
     }
-    charge(vm, began.took());
+    let took = began.took(&hart.accounts);
+    charge(hart, (vm.id, &vm.device_work), took);
     worker
 }
 
@@ -175,50 +176,12 @@ fn serve_all_marked(system: &Hypervisor, vm: &Vm) {
     vm.device_work.take(count, serve);
 }
 
-/// Beginning of work for devices.
-#[derive(Clone, Copy, Debug)]
-struct Began {
-    time: u64,
-    booking: Booking,
-}
-
-/// Time that work for devices took.
-#[derive(Clone, Copy, Debug)]
-struct Took {
-    ticks: u64,
-    cycles: u64,
-}
-
-impl Began {
-    fn now() -> Self {
-        Self {
-            time: hart::time(),
-            booking: harts::current().accounts.begin_booking(),
-        }
-    }
-
-    fn took(self) -> Took {
-        Took {
-            ticks: hart::time().wrapping_sub(self.time),
-            cycles: harts::current().accounts.cycles_since(self.booking),
-        }
-    }
-}
-
-/// Charges `vm` with this time, in place of the VM whose guest this hart has.
-fn charge(vm: &Vm, took: Took) {
-    let hart = harts::current();
-    vm.device_work.note_by_others(took.ticks);
-    hart.note_for_others(took.ticks);
-    hart.accounts.of(vm.id).book_devices(took.cycles);
-}
-
 #[inline(never)]
 fn serve_disk(system: &Hypervisor, disk: DiskNumber) -> Worker {
     let Some(disk) = system.disks.get(disk.0) else {
         return Worker::NotAsked;
     };
-    let began = Began::now();
+    let began = Began::now(&harts::current().accounts);
     let told = disk.lock().serve(&TheBoard(Some(&system.controller)));
     tell_clients(system, told, began)
 }
@@ -226,7 +189,7 @@ fn serve_disk(system: &Hypervisor, disk: DiskNumber) -> Worker {
 #[inline(never)]
 fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
     if let Some(switch) = system.switches.get(switch.0) {
-        let began = Began::now();
+        let began = Began::now(&harts::current().accounts);
         let told = switch.serve_uplink(&TheBoard(Some(&system.controller)));
         let _ = tell_clients(system, told, began);
     }
@@ -236,18 +199,14 @@ fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
 /// Returns the last one's worker.
 fn tell_clients(system: &Hypervisor, told: Clients, began: Began) -> Worker {
     let mut worker = Worker::NotAsked;
-    let took = began.took();
     let hart = harts::current();
-    let clients = told.iter().count().max(1) as u64;
-    let part = Took {
-        ticks: took.ticks / clients,
-        cycles: took.cycles / clients,
-    };
+    let took = began.took(&hart.accounts);
+    let part = took.part(told.iter().count() as u64);
     for client in told.iter() {
         if let Some((vm, device)) = system.shared.get(client.index()).copied() {
             let vm = system.vm(vm);
             if hart.running.is_of_another(vm.id.get()) {
-                charge(vm, part);
+                charge(hart, (vm.id, &vm.device_work), part);
             }
             worker = serve_or_mark(system, vm, device);
         }

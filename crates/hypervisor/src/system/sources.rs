@@ -6,9 +6,11 @@ use crate::interrupts;
 use crate::system::Hypervisor;
 use crate::system::board_interrupts::ServedDevice;
 use crate::system::devices::{self, VmContext};
-use crate::system::harts::identity;
+use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sharing;
+use crate::system::work_for_vm;
+use crate::vm::Vm;
 
 /// Assigns the board's interrupts to harts by the VMs' present allocations.
 pub fn reassign(system: &Hypervisor) {
@@ -52,21 +54,30 @@ pub fn reassign(system: &Hypervisor) {
     }
 }
 
-/// Delivers an interrupt of the board's `source` to the guest that has the device.
-pub fn deliver(system: &Hypervisor, source: u32) {
-    let Some(wires) = system.controller.wired() else {
-        return interrupt_port::deliver_source(system, source);
-    };
+/// Delivers an interrupt of the board's `source`, which `hart`, the calling hart, has taken, to the guest that has the device. It is delivered in the time
+/// of the guest's VM.
+pub fn deliver(system: &Hypervisor, hart: &Hart, source: u32) {
+    let wires = system.controller.wired();
     let place = system.receivers.of(source);
     let Some(vcpu) = place.and_then(|place| system.vcpus.get(place)) else {
-        // Nobody would complete it.
-        return wires.silence(source);
+        if let Some(wires) = wires {
+            // Nobody would complete it.
+            wires.silence(source);
+        }
+        return;
     };
     let vm = system.vm(vcpu.vm);
+    work_for_vm::do_for(hart, (vm.id, &vm.device_work), || match wires {
+        None => interrupt_port::deliver_source(system, vcpu, source),
+        Some(_) => raise(system, vm, source),
+    });
+}
+
+/// Raises `source`, which the hypervisor has claimed, at the PLIC of `vm`.
+fn raise(system: &Hypervisor, vm: &Vm, source: u32) {
     let context = VmContext::new(system, vm);
-    vm.trapped_devices
-        .lock()
-        .raise(SourceNumber(source), &context);
+    let mut trapped = vm.trapped_devices.lock();
+    trapped.raise(SourceNumber(source), &context);
 }
 
 /// Polls for device interrupts whose edge was missed. Called on timer interrupts that are taken anyway. Returns true if the time had come.
