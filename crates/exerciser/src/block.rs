@@ -6,6 +6,7 @@ use crate::arch::sync::Lock;
 use crate::board::{Slot, board};
 use crate::frames::{self, FRAME};
 use crate::harts::Hart;
+use crate::plic;
 use exerciser::workload::Trigger;
 use riscv::virtio::mmio::{MAGIC, legacy_register, register};
 use riscv::virtio::queue::{NEXT, NO_NOTIFY, WRITE};
@@ -231,10 +232,13 @@ impl Disk {
         load16(self.used + 2)
     }
 
-    /// Has the APLIC send the device's interrupts to a hart as `identity` (AIA chapter 4, MSI delivery).
+    /// Has the APLIC send the device's interrupts to a hart as `identity` (AIA chapter 4, MSI delivery), or the PLIC where there are no interrupt files.
     pub fn route(&self, hart: &Hart, identity: u64) {
+        if board().files.base == 0 {
+            return plic::route(self.slot, hart, identity);
+        }
         let (aplic, source) = (board().aplic, u64::from(self.slot.source));
-        if aplic == 0 || source == 0 || board().files.base == 0 {
+        if aplic == 0 || source == 0 {
             return;
         }
         let index = (hart.page() - board().files.base) / board().files.stride;
@@ -373,7 +377,7 @@ impl Disk {
         }
     }
 
-    /// Tells the device and the APLIC that the interrupt was seen: while its line is high, a level source
+    /// Tells the device and the interrupt controller that the interrupt was seen: while its line is high, a level source
     /// sends another message only after `setipnum_le` (AIA §4.7, §4.9.2). False where there was none.
     pub fn acknowledge(&self) -> bool {
         let status = device_load32(self.slot.address + register::INTERRUPT_STATUS);
@@ -384,6 +388,7 @@ impl Disk {
         if board().aplic != 0 && self.trigger == Trigger::Level {
             device_store32(board().aplic + 0x2000, self.slot.source);
         }
+        plic::complete();
         true
     }
 }

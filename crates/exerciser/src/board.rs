@@ -46,6 +46,8 @@ pub struct Board {
     pub aplic: u64,
     /// Address and bytes of the PLIC; 0 where there is none.
     pub plic: (u64, u64),
+    /// Set if the PLIC has one context a hart, for its supervisor level, by the hart's id.
+    pub plic_context_is_hart: bool,
     /// The clock that tells the date; 0 where there is none.
     pub clock: u64,
     pub slots: [Slot; MAX_SLOTS],
@@ -167,6 +169,7 @@ impl Board {
             uart: 0,
             aplic: 0,
             plic: (0, 0),
+            plic_context_is_hart: false,
             clock: 0,
             slots: [Slot::default(); MAX_SLOTS],
             slot_count: 0,
@@ -268,6 +271,8 @@ impl Board {
         } else if is_compatible(node, "sifive,plic-1.0.0") {
             let size = node.reg().and_then(|mut regions| regions.next()?.size);
             self.plic = (address(node).unwrap_or(0), size.unwrap_or(0) as u64);
+            let mut interrupts = cells(node, "interrupts-extended").skip(1).step_by(2);
+            self.plic_context_is_hart = interrupts.all(|interrupt| interrupt == 9);
         } else if is_compatible(node, "ns16550a") {
             self.uart = address(node).unwrap_or(0);
         } else if is_compatible(node, "google,goldfish-rtc") {

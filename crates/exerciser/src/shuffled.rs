@@ -19,6 +19,8 @@ mod harts;
 #[cfg(target_os = "none")]
 mod interrupts;
 #[cfg(target_os = "none")]
+mod plic;
+#[cfg(target_os = "none")]
 mod start;
 
 #[cfg(not(target_os = "none"))]

@@ -28,6 +28,27 @@ fn soak_interrupts_arrive_on_every_board() {
     }
 }
 
+/// Reads of disks that are the guests' own end by interrupts, where these come by wires.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn disks_interrupt_by_wires() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut disks = Vec::new();
+    for vm in ["one", "two"] {
+        let file = folder.path().join(vm);
+        std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+        disks.push(format!("vm.{vm}.disks=[{{ file = {file:?} }}]"));
+    }
+    let disks: Vec<&str> = disks.iter().map(String::as_str).collect();
+    let changes = both("work duration-ms=0 jobs=300 reads=2 terminals=4", &disks);
+    for machine in ["aia=none", "aia=aplic"] {
+        let board = ["--qemu-machine", machine];
+        let told = exercise_with("qemu", "exercises.toml", 2, &changes, &board);
+        assert!(told.contains("\nmmio-plic "), "{told}");
+        assert!(!told.contains("\nmmio-aplic "), "{told}");
+    }
+}
+
 /// Registers survive the moves of vCPUs, and hostile guests harm nobody, where interrupts come by wires.
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
