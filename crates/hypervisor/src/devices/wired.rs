@@ -274,6 +274,13 @@ impl<R: Registers> WiredDriver<R> {
         let bits = self.read(at);
         let bits = if on { bits | bit } else { bits & !bit };
         self.write(at, bits);
+        if on {
+            // QEMU tests for pending sources when a threshold is written, and not when one is enabled.
+            self.write(
+                plic::THRESHOLD + plic::CONTEXT_STRIDE * u64::from(context),
+                0,
+            );
+        }
     }
 
     #[inline(never)]

@@ -22,6 +22,8 @@ struct Model {
     lines: RefCell<[bool; SOURCES as usize + 1]>,
     /// A PLIC's sources that wait for their completion.
     open: RefCell<[bool; SOURCES as usize + 1]>,
+    /// Levels of a PLIC's wires to the harts: tested anew at writes of thresholds and at completions alone, as on QEMU.
+    wires: RefCell<[bool; HARTS]>,
     /// Writes to places without a register.
     stray: RefCell<Vec<u64>>,
 }
@@ -103,6 +105,16 @@ impl Registers for &Model {
 
     fn write(&self, address: u64, value: u32) {
         let offset = address - BASE;
+        self.store(offset, value);
+        if self.kind == ControllerKind::Plic && offset >= 0x20_0000 {
+            let tested = [0, 1].map(|index| self.top(index).is_some());
+            *self.wires.borrow_mut() = tested;
+        }
+    }
+}
+
+impl Model {
+    fn store(&self, offset: u64, value: u32) {
         let mut words = self.words.borrow_mut();
         match (self.kind, offset) {
             (ControllerKind::Plic, 0x20_0000..) if offset % 0x1000 == 4 => {
@@ -144,6 +156,7 @@ fn model((kind, has_claim_erratum): (ControllerKind, bool)) -> Model {
         words: RefCell::new(BTreeMap::from([(0x2000, u32::MAX), (0x2084, u32::MAX)])),
         lines: RefCell::new([false; SOURCES as usize + 1]),
         open: RefCell::new([false; SOURCES as usize + 1]),
+        wires: RefCell::default(),
         stray: RefCell::default(),
     }
 }
@@ -271,6 +284,18 @@ fn silenced_source_needs_no_completion() {
         driver.enable(5, 0);
         assert_eq!(driver.claim(first), Some(5));
     }
+}
+
+/// QEMU's PLIC tests whether a hart is interrupted when a threshold is written, and not when a source is enabled.
+#[test]
+fn enabled_sources_raise_wires_at_once() {
+    let model = model((ControllerKind::Plic, false));
+    let (driver, _) = driver(&model);
+    model.lines.borrow_mut()[5] = true;
+    driver.enable(5, 0);
+    assert_eq!(*model.wires.borrow(), [true, false]);
+    driver.send_to(5, 1);
+    assert!(model.wires.borrow()[1]);
 }
 
 /// A PLIC with the claim erratum names the right source and keeps the enable bits of the others, which stay pending.
