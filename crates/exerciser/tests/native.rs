@@ -118,10 +118,17 @@ fn fuzz_is_a_function_of_its_seed() {
 #[test]
 #[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn missing_fences_are_found_others_keep_fresh() {
-    passes(1, "exercise=translations rounds=5000", &[]);
-    passes(2, "exercise=translations rounds=3000", &[]);
+    passes(1, "exercise=translations rounds=1000", &[]);
+    passes(2, "exercise=translations rounds=600", &[]);
     let output = run(2, "exercise=translations rounds=5000 method=none", &[]);
     assert!(output.contains("exerciser: FAIL"), "{output}");
+}
+
+#[test]
+#[ignore = "soak: half a minute of QEMU; make soak runs it"]
+fn soak_fences_keep_translations_fresh() {
+    passes(1, "exercise=translations rounds=5000", &[]);
+    passes(2, "exercise=translations rounds=3000", &[]);
 }
 
 #[test]
