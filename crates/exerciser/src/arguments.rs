@@ -9,6 +9,11 @@ pub enum ArgumentError<'a> {
     NotAPair(&'a str),
     /// The exercise has no parameter of this name.
     UnknownKey(&'a str),
+    /// A parameter is given by a name that it had before.
+    FormerKey {
+        former: &'static str,
+        present: &'static str,
+    },
     /// The value is not a whole number that fits in 64 bits.
     NotANumber { key: &'a str, value: &'a str },
     /// The value is none of those that the parameter takes.
@@ -27,6 +32,12 @@ impl fmt::Display for ArgumentError<'_> {
         match self {
             Self::NotAPair(word) => write!(formatter, "`{word}` is not key=value"),
             Self::UnknownKey(key) => write!(formatter, "unknown parameter `{key}`"),
+            Self::FormerKey { former, present } => {
+                write!(
+                    formatter,
+                    "the parameter `{former}` is now called `{present}`"
+                )
+            }
             Self::NotANumber { key, value } => {
                 write!(
                     formatter,
@@ -47,6 +58,9 @@ impl fmt::Display for ArgumentError<'_> {
         }
     }
 }
+
+/// Former names of parameters, with the present ones.
+const FORMER: [(&str, &str); 2] = [("touches", "references"), ("identifiers", "asids")];
 
 /// A command line, split at white space into `key=value` pairs. A later pair overrides an earlier one.
 #[derive(Debug, Clone, Copy)]
@@ -136,9 +150,12 @@ impl<'a> Arguments<'a> {
     /// # Errors
     /// The first key that is not.
     pub fn only(&self, known: &[&str]) -> Result<(), ArgumentError<'a>> {
-        match self.pairs().find(|(key, _)| !known.contains(key)) {
-            Some((key, _)) => Err(ArgumentError::UnknownKey(key)),
-            None => Ok(()),
+        let Some((key, _)) = self.pairs().find(|(key, _)| !known.contains(key)) else {
+            return Ok(());
+        };
+        match FORMER.iter().find(|(former, _)| *former == key) {
+            Some(&(former, present)) => Err(ArgumentError::FormerKey { former, present }),
+            None => Err(ArgumentError::UnknownKey(key)),
         }
     }
 }
@@ -210,6 +227,13 @@ mod tests {
         assert_eq!(
             arguments.only(&["exercise", "count"]),
             Err(ArgumentError::UnknownKey("cuont"))
+        );
+        assert_eq!(
+            Arguments::parse("touches=1").unwrap().only(&["references"]),
+            Err(ArgumentError::FormerKey {
+                former: "touches",
+                present: "references"
+            })
         );
         assert!(arguments.choice("exercise", 0, &[("fuzz", 1)]).is_err());
         assert_eq!(arguments.choice("exercise", 0, &[("ipi", 2)]), Ok(2));

@@ -69,13 +69,13 @@ pub struct Workload {
     /// References to memory, each to a word of a page of the job's address space; how many spaces there are (0: nothing is
     /// translated), the pages of each, and one step in so many that ends with a fence of its space, by itself or of all harts
     /// (0: none).
-    pub touches: u64,
+    pub references: u64,
     pub spaces: u64,
     pub pages: u64,
     pub fence_one_in: u64,
     pub remote_fence_one_in: u64,
     /// True if address spaces have identifiers (ASIDs). Without, each change of the space is followed by a fence.
-    pub identifiers: bool,
+    pub asids: bool,
     /// An event that is repeated, and how often.
     pub event: Event,
     pub events: u64,
@@ -139,12 +139,12 @@ impl Workload {
             duration_ms: number("duration-ms")?,
             steps: number("steps")?,
             compute: number("compute")?,
-            touches: number("touches")?,
+            references: number("references")?,
             spaces: number("spaces")?,
             pages: number("pages")?,
             fence_one_in: number("fence-one-in")?,
             remote_fence_one_in: number("remote-fence-one-in")?,
-            identifiers: number("identifiers")? != 0,
+            asids: number("asids")? != 0,
             event: arguments.choice("event", Event::None, &Event::ALL)?,
             events: number("events")?,
             calls: number("calls")?,

@@ -134,12 +134,24 @@ fn soak_fences_keep_translations_fresh() {
 #[test]
 #[ignore = "needs QEMU and the exerciser; make test runs it"]
 fn interrupts_and_timers_are_counted() {
-    let output = passes(2, "exercise=ipi count=100", &[]);
+    interrupts_are_counted(30, 15, 50);
+}
+
+#[test]
+#[ignore = "soak: a minute of QEMU; make soak runs it"]
+fn soak_interrupts_and_timers_are_counted() {
+    interrupts_are_counted(100, 30, 200);
+}
+
+/// Interrupts of two harts, interrupts of three and four harts, and deadlines.
+fn interrupts_are_counted(two: u32, more: u32, deadlines: u32) {
+    let output = passes(2, &format!("exercise=ipi count={two}"), &[]);
     assert_eq!(figure(&output, "lost"), 0);
-    passes(4, "exercise=ipi count=30", &[]);
-    passes(3, "exercise=ipi count=30 via=sbi", &[]);
-    passes(1, "exercise=timer count=200", &["-icount", "shift=0"]);
-    passes(4, "exercise=timer count=100", &[]);
+    passes(4, &format!("exercise=ipi count={more}"), &[]);
+    passes(3, &format!("exercise=ipi count={more} via=sbi"), &[]);
+    let timer = format!("exercise=timer count={deadlines}");
+    passes(1, &timer, &["-icount", "shift=0"]);
+    passes(4, &format!("exercise=timer count={}", deadlines / 2), &[]);
 }
 
 /// A board without the AIA: interrupts go by SBI.

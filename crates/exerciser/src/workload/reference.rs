@@ -94,7 +94,7 @@ pub const REFERENCE: [Parameter; 35] = [
         "turns of a loop computed with interrupts open",
     ),
     number(
-        "touches",
+        "references",
         0,
         0,
         MANY,
@@ -129,7 +129,7 @@ pub const REFERENCE: [Parameter; 35] = [
         "one step in so many ends with a fence of its address space on all harts, by SBI RFENCE; 0: none",
     ),
     number(
-        "identifiers",
+        "asids",
         1,
         0,
         1,

@@ -24,10 +24,10 @@ static CURRENT: [AtomicUsize; MAX_HARTS] = [const { AtomicUsize::new(0) }; MAX_H
 pub struct Spaces {
     spaces: [Option<Space>; MOST_SPACES as usize],
     pages: u64,
-    touches: u64,
+    references: u64,
     fence_one_in: u64,
     remote_fence_one_in: u64,
-    identifiers: bool,
+    asids: bool,
 }
 
 impl Spaces {
@@ -47,10 +47,10 @@ impl Spaces {
         Some(Self {
             spaces,
             pages: workload.pages,
-            touches: workload.touches,
+            references: workload.references,
             fence_one_in: workload.fence_one_in,
             remote_fence_one_in: workload.remote_fence_one_in,
-            identifiers: workload.identifiers,
+            asids: workload.asids,
         })
     }
 
@@ -67,18 +67,18 @@ impl Spaces {
         let Some(Some(space)) = self.spaces.get(index) else {
             return;
         };
-        let asid = match self.identifiers {
+        let asid = match self.asids {
             true => index as u64 + 1,
             false => 0,
         };
         let current = CURRENT.get(hart);
         if current.is_none_or(|current| current.swap(index + 1, Ordering::Relaxed) != index + 1) {
             paging::enter(*space, asid);
-            if !self.identifiers || csr::translation() >> 44 & 0xffff != asid {
+            if !self.asids || csr::translation() >> 44 & 0xffff != asid {
                 csr::fence_translation(None, None);
             }
         }
-        for _ in 0..self.touches {
+        for _ in 0..self.references {
             let at = random.next();
             let page = at % self.pages;
             let word = at >> 32 & (FRAME / 8 - 1);
