@@ -126,14 +126,6 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     Departure {
-        name: "VSM3ME may write registers that it reads",
-        section: "unprivileged specification, \"Zvksh\", vsm3me.vv: the destination does not overlap the sources",
-        misleads: true,
-        explains: |seen| {
-            seen.only_ours(|cause, instruction| cause == 2 && instruction.is_sm3_expansion())
-        },
-    },
-    Departure {
         name: "htinst ignores writes",
         section: "privileged specification, hypervisor extension, htinst: WARL, holds what a trap \
             may write",

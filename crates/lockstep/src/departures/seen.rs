@@ -119,12 +119,6 @@ impl Instruction {
         }
     }
 
-    /// VSM3ME.
-    #[must_use]
-    pub const fn is_sm3_expansion(self) -> bool {
-        self.opcode() == 0x77 && self.0 >> 26 == 0x20
-    }
-
     /// A load or store of whole vector registers.
     #[must_use]
     pub const fn is_whole_register_transfer(self) -> bool {
