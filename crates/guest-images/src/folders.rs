@@ -4,7 +4,7 @@ use crate::debian::Guests;
 use crate::error::{ImagesError, at};
 use crate::progress::Progress;
 use crate::recipe::{Folder, RunGuest, Site};
-use crate::{board, compiler, database, perf, pinned, root_filesystem, site};
+use crate::{board, compiler, database, pinned, root_filesystem, site, small_guests};
 use std::cell::OnceCell;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,13 +17,14 @@ const RECIPE: u32 = 2;
 const STAMP: &str = "stamp";
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 6] = [
+const FOLDERS: [&dyn Folder; 7] = [
     &Guests,
     &board::Board,
     &compiler::Compiler,
-    &perf::Perf,
+    &small_guests::PERF,
     &root_filesystem::Root,
     &database::Database,
+    &small_guests::VECTORS,
 ];
 
 fn folder_of(file: &str) -> Option<&'static dyn Folder> {

@@ -20,13 +20,13 @@ mod initrd;
 pub mod kvm_host;
 mod libraries;
 mod modules;
-mod perf;
 pub mod pinned;
 mod process;
 mod progress;
 mod recipe;
 pub mod root_filesystem;
 mod site;
+mod small_guests;
 
 pub use apt::KEYRING;
 pub use error::ImagesError;

@@ -1,4 +1,4 @@
-//! An initial RAM disk with Debian's perf, for a guest that measures itself.
+//! Initial RAM disks of guests that need no disk: a first process and a few of Debian's programs.
 
 use crate::error::{ImagesError, at};
 use crate::recipe::{Folder, Site};
@@ -6,31 +6,48 @@ use crate::{initrd, libraries};
 use std::fs;
 use std::hash::{DefaultHasher, Hash};
 
-/// The guest's first process.
-const INIT: &str = include_str!("../../../guests/perf");
-/// The packages.
-const PACKAGES: [&str; 3] = ["busybox-static", "linux-perf", "rt-tests"];
-/// The programs that are taken from them, with the libraries that they link.
-const PROGRAMS: [&str; 2] = ["usr/bin/perf", "usr/bin/hackbench"];
-
-/// The folder `perf`.
+/// A folder with one initial RAM disk.
 #[derive(Debug)]
-pub(super) struct Perf;
+pub(super) struct SmallGuest {
+    name: &'static str,
+    /// The guest's first process.
+    init: &'static str,
+    packages: &'static [&'static str],
+    /// The programs that are taken from the packages, with the libraries that they link.
+    programs: &'static [&'static str],
+}
 
-impl Folder for Perf {
+/// The folder `perf`: Debian's perf, for a guest that measures itself.
+pub(super) const PERF: SmallGuest = SmallGuest {
+    name: "perf",
+    init: include_str!("../../../guests/perf"),
+    packages: &["busybox-static", "linux-perf", "rt-tests"],
+    programs: &["usr/bin/perf", "usr/bin/hackbench"],
+};
+
+/// The folder `vectors`: OpenSSL, for a guest whose work is vector code with results that scalar code checks.
+pub(super) const VECTORS: SmallGuest = SmallGuest {
+    name: "vectors",
+    init: include_str!("../../../guests/vectors"),
+    packages: &["busybox-static", "openssl"],
+    programs: &["usr/bin/openssl"],
+};
+
+impl Folder for SmallGuest {
     fn name(&self) -> &'static str {
-        "perf"
+        self.name
     }
 
     fn hash(&self, hasher: &mut DefaultHasher) {
-        (INIT, PACKAGES, PROGRAMS).hash(hasher);
+        (self.init, self.packages, self.programs).hash(hasher);
     }
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
-        let root = site.unpack(&PACKAGES)?;
-        site.progress.step("making perf's initial RAM disk");
-        let files = libraries::closure(&root, &PROGRAMS)?;
-        let archive = initrd::compose(&root, INIT, &[], &files)?;
+        let root = site.unpack(self.packages)?;
+        let step = format!("making the initial RAM disk of `{}`", self.name);
+        site.progress.step(&step);
+        let files = libraries::closure(&root, self.programs)?;
+        let archive = initrd::compose(&root, self.init, &[], &files)?;
         let target = site.built.join("initrd");
         fs::write(&target, archive).map_err(at(&target))
     }

@@ -93,7 +93,7 @@ enum Command {
         /// Builds them even if they are there
         #[arg(long)]
         rebuild: bool,
-        /// Builds the compiler's disk, perf's and the Debian system too, which otherwise are built when a system names them
+        /// Builds the compiler's disk, perf's, OpenSSL's and the Debian system too, which otherwise are built when a system names them
         #[arg(long)]
         all: bool,
         /// Writes a Debian system of your own to a new file: a root file system with systemd, apt, a login and an SSH server

@@ -9,6 +9,7 @@ mod control;
 mod kvm;
 mod network;
 mod translations;
+mod vectors;
 mod ways;
 
 use common::{hypervisor, room, root};
