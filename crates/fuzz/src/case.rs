@@ -123,6 +123,15 @@ impl Case {
         self.vms.iter().filter(|vm| vm.name != WITNESS)
     }
 
+    /// The same system without the hostile VMs and the operator's commands, which concern them.
+    #[must_use]
+    pub fn without_neighbours(&self) -> Self {
+        let mut case = self.clone();
+        case.vms.retain(|vm| vm.name == WITNESS);
+        case.commands.clear();
+        case
+    }
+
     /// The witness.
     pub fn witness(&self) -> Option<&Guest> {
         self.vms.iter().find(|vm| vm.name == WITNESS)

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::draw::draw;
 use crate::finding::Finding;
-use crate::judge::{Bounds, judge};
+use crate::judge::{Bounds, judge, lacking_share};
 use crate::observe::{CaseError, Observed, Programs, observe};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,11 @@ pub struct Tried {
 /// # Errors
 /// [`CaseError`].
 pub fn attempt(case: Case, programs: Programs<'_>, bounds: Bounds) -> Result<Tried, CaseError> {
-    let observed = observe(&case, programs)?;
+    let mut observed = observe(&case, programs)?;
+    if lacking_share(&case, &observed, bounds).is_some() {
+        let alone = observe(&case.without_neighbours(), programs)?;
+        observed.share_without_neighbours = alone.witness_share();
+    }
     let violations = judge(&case, &observed, bounds);
     let finding = Finding {
         case,

@@ -219,14 +219,27 @@ fn witness(case: &Case, observed: &Observed, bounds: Bounds, found: &mut Vec<Vio
         let invariant = Invariant::WitnessEnds;
         found.push(Violation { invariant, detail });
     }
-    if let (Some(share), Some(promised)) = (observed.witness_share(), case.promised_harts()) {
-        let least = bounds.share * promised - promised.min(1.0) * LAG_US / WITNESS_US;
-        if share < least {
-            let invariant = Invariant::WitnessShare;
-            let detail = format!("{share:.3} harts of {promised:.3}, below {least:.3}");
-            found.push(Violation { invariant, detail });
-        }
+    if let Some(detail) = lacking_share(case, observed, bounds) {
+        let invariant = Invariant::WitnessShare;
+        found.push(Violation { invariant, detail });
     }
+}
+
+/// Says how far the witness is below its promised share, if it is.
+///
+/// A share is promised of harts' time. The witness tells its work, which is less by what its own checks and exits cost: that part is measured in
+/// the same system without neighbours, and is no neighbour's doing. Whatever a neighbour adds to it, such as slower exits, counts.
+pub fn lacking_share(case: &Case, observed: &Observed, bounds: Bounds) -> Option<String> {
+    let share = observed.witness_share()?;
+    let promised = case.promised_harts()?;
+    let part = observed.yield_of_hart(case);
+    let lag = promised.min(1.0) * LAG_US / WITNESS_US;
+    let least = part * (bounds.share * promised - lag);
+    let alone = match observed.share_without_neighbours {
+        Some(_) => format!(", at {part:.3} of a hart without neighbours"),
+        None => String::new(),
+    };
+    (share < least).then(|| format!("{share:.3} harts of {promised:.3}{alone}, below {least:.3}"))
 }
 
 #[cfg(test)]
@@ -268,6 +281,7 @@ mod tests {
             failures: Vec::new(),
             witness: Some(String::from(GOOD)),
             witness_passed: true,
+            share_without_neighbours: None,
             report: Some(Report {
                 seconds: 1.0,
                 vms: vec![vm],
@@ -302,6 +316,34 @@ mod tests {
     #[test]
     fn good_runs_break_nothing() {
         assert_eq!(broken(|_| {}), []);
+    }
+
+    /// The witness is promised half a hart, of which it has 0.45: too little where all of a hart becomes work without neighbours, and enough
+    /// where its own checks and exits take a tenth.
+    #[test]
+    fn own_work_is_no_neighbours_doing() {
+        let mut case = case();
+        case.harts = 1;
+        case.vms.truncate(2);
+        case.vms.iter_mut().for_each(|vm| vm.share = 50);
+        case.vms[0].vcpus = 1;
+        let lacks = |share: &str, alone: Option<f64>| {
+            let mut run = good();
+            says(&mut run, "share-per-mille", share);
+            run.share_without_neighbours = alone;
+            let found = judge(&case, &run, Bounds::default());
+            found
+                .iter()
+                .any(|one| one.invariant == Invariant::WitnessShare)
+        };
+        assert!(lacks("450", None));
+        assert!(lacks("450", Some(1.0)));
+        assert!(!lacks("450", Some(0.9)));
+        assert!(lacks("415", Some(0.9)), "a neighbour takes a twelfth more");
+        assert!(
+            lacks("450", Some(1.2)),
+            "nobody has more than a hart of a hart"
+        );
     }
 
     #[test]

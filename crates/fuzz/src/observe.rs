@@ -67,6 +67,8 @@ pub struct Observed {
     pub witness: Option<String>,
     /// The witness passed.
     pub witness_passed: bool,
+    /// Harts that the witness had in the same system without neighbours, where that was measured.
+    pub share_without_neighbours: Option<f64>,
     /// The report that the operator asked for at the end.
     pub report: Option<Report>,
     /// How the machine stopped.
@@ -95,9 +97,18 @@ impl Observed {
         Some(self.witness_number("share-per-mille")? as f64 / 1000.0)
     }
 
+    /// Part of a hart's time that the witness turns into work where it has the hart to itself: the rest goes into its checks and its own exits,
+    /// whatever its neighbours do. 1 where it was not measured.
+    pub fn yield_of_hart(&self, case: &Case) -> f64 {
+        let vcpus = case.witness().map_or(1, |vm| vm.vcpus);
+        let harts = vcpus.min(case.harts).max(1) as f64;
+        let part = self.share_without_neighbours.map(|share| share / harts);
+        part.unwrap_or(1.0).min(1.0)
+    }
+
     /// Part of its promised share that the witness had, where one is promised.
     pub fn part_of_share(&self, case: &Case) -> Option<f64> {
-        Some(self.witness_share()? / case.promised_harts()?)
+        Some(self.witness_share()? / (case.promised_harts()? * self.yield_of_hart(case)))
     }
 }
 
@@ -296,6 +307,7 @@ impl Watch<'_> {
             failures: self.told.failures,
             witness: self.told.witness,
             witness_passed: self.told.witness_passed,
+            share_without_neighbours: None,
             exits: report
                 .as_ref()
                 .map_or(0, |report| hostile_exits(case, report)),

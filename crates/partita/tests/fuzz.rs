@@ -37,6 +37,17 @@ fn hostile_systems_hold_and_repeat() {
     );
 }
 
+/// The witness's own checks and exits take a fortieth of its hart, also without the three vCPUs that interrupt each other beside it.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn witness_keeps_share_beside_interrupts() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let system = ["--seed", "2", "--first", "12", "--systems", "1"];
+    let told = farm(folder.path(), &system);
+    assert!(told.contains("1 systems, 0 with findings"), "{told}");
+}
+
 /// A bound that no hypervisor keeps makes a finding, which is shrunk and replayed.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
