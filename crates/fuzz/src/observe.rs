@@ -11,7 +11,7 @@ use runner::run::Line;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use system::cache::Cache;
-use system::fingerprint::Fingerprint;
+use system::fingerprint::{Digester, Fingerprint};
 use system::image::slots::Assignment;
 use system::image::{self, ImageError};
 use system::{Document, Mistakes, System};
@@ -20,6 +20,8 @@ use system::{Document, Mistakes, System};
 const PATIENCE_US: u64 = 300_000;
 /// Lines of the console's end that are kept.
 const MAX_LINES: usize = 400;
+/// Defects, and failures of guests, that are kept of a run: a guest may print as many as it likes.
+const MAX_KEPT: usize = 100;
 /// The escape key and the one that opens the operator's prompt; what ends a line there.
 const PROMPT: &str = "\u{1d}m";
 const ENTER: &str = "\r";
@@ -165,7 +167,7 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
 #[derive(Debug, Default)]
 struct Told {
     lines: Vec<String>,
-    all: String,
+    all: Digester,
     defects: Vec<String>,
     refusal: Option<String>,
     failures: Vec<(String, String)>,
@@ -175,15 +177,15 @@ struct Told {
 
 impl Told {
     fn line(&mut self, line: &str) {
-        self.all.push_str(line);
-        self.all.push('\n');
+        self.all.update(line.as_bytes());
+        self.all.update(b"\n");
         if self.lines.len() >= 2 * MAX_LINES {
             self.lines.drain(..MAX_LINES);
         }
         self.lines.push(String::from(line));
         match Line::of(line) {
             Line::Hypervisor(text) if text.contains("] defect:") => {
-                self.defects.push(String::from(text));
+                keep(&mut self.defects, String::from(text));
             }
             Line::Hypervisor(text) if text.contains("] cannot start:") => {
                 self.refusal = Some(String::from(text));
@@ -198,7 +200,11 @@ impl Told {
             return;
         };
         if said.starts_with("FAIL") {
-            self.failures.push((String::from(vm), String::from(said)));
+            // The witness's own is looked for among them.
+            if vm == WITNESS && self.failures.len() >= MAX_KEPT {
+                self.failures.pop();
+            }
+            keep(&mut self.failures, (String::from(vm), String::from(said)));
         }
         if vm == WITNESS {
             self.witness_passed |= said.starts_with("PASS");
@@ -206,6 +212,13 @@ impl Told {
                 self.witness = Some(String::from(said));
             }
         }
+    }
+}
+
+/// Keeps one more, unless there are many already.
+fn keep<T>(kept: &mut Vec<T>, one: T) {
+    if kept.len() < MAX_KEPT {
+        kept.push(one);
     }
 }
 
@@ -295,10 +308,8 @@ impl Watch<'_> {
         let finished = self.run.finish(stop);
         let monitor = finished.machine.report();
         let longest = monitor.longest_hypervisor_stretch.as_ref();
-        let all = format!(
-            "{}\n{}\n{}",
-            self.told.all, monitor.memory_hash, monitor.cycles
-        );
+        let end = format!("\n{}\n{}", monitor.memory_hash, monitor.cycles);
+        self.told.all.update(end.as_bytes());
         let keep = self.told.lines.len().saturating_sub(MAX_LINES);
         let report = finished.outcome.report;
         Observed {
@@ -319,7 +330,7 @@ impl Watch<'_> {
                 let microseconds = longest.nanoseconds as f64 / 1000.0;
                 (microseconds, longest.end_pc.clone())
             }),
-            fingerprint: Fingerprint::of(all.as_bytes()),
+            fingerprint: self.told.all.finish(),
         }
     }
 }
@@ -336,4 +347,23 @@ fn hostile_exits(case: &Case, report: &Report) -> u64 {
 /// Returns whether the machine will not go on.
 fn is_over(stop: Stop) -> bool {
     !matches!(stop, Stop::Limit | Stop::Idle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn console_without_end_takes_bounded_memory() {
+        let mut told = Told::default();
+        for number in 0..100 * MAX_LINES {
+            told.line(&format!("[a] exerciser: FAIL {number}"));
+            told.line("[partita] defect: hart 0");
+        }
+        told.line("[witness] exerciser: FAIL at last");
+        assert!(told.lines.len() <= 2 * MAX_LINES);
+        assert!(told.failures.len() <= MAX_KEPT && told.defects.len() <= MAX_KEPT);
+        let last = told.failures.iter().find(|(vm, _)| vm == WITNESS);
+        assert_eq!(last.unwrap().1, "FAIL at last");
+    }
 }

@@ -50,6 +50,22 @@ impl fmt::Display for Fingerprint {
     }
 }
 
+/// Fingerprint of bytes that come one after the other, none of which is kept.
+#[derive(Debug, Clone, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The fingerprint of all of them.
+    pub fn finish(self) -> Fingerprint {
+        Fingerprint::from_digest(self.0.finalize().as_slice())
+    }
+}
+
 /// The fingerprints of files, each computed once.
 #[derive(Debug, Default)]
 pub struct Fingerprints {

@@ -89,7 +89,7 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         share: arguments.share,
         stretch_us: arguments.stretch_us,
     };
-    let mut tally = Tally::new();
+    let mut tally = Tally::new(arguments.json.is_some());
     match &arguments.replay {
         Some(folder) => {
             let finding = Finding::read(folder).map_err(at(folder))?;
@@ -114,7 +114,7 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
     }
     tally.show();
     if let Some(path) = &arguments.json {
-        write_json(path, &tally.tried)?;
+        write_json(path, &tally.tried.as_deref().unwrap_or_default())?;
     }
     match tally.found {
         0 if stop.load(std::sync::atomic::Ordering::Relaxed) => Err(Failure::Interrupted),
@@ -177,7 +177,10 @@ fn failure(error: CaseError) -> Failure {
 /// Counts of all that was tried.
 struct Tally {
     begun: Instant,
-    tried: Vec<Finding>,
+    /// How many systems were tried.
+    systems: u64,
+    /// The systems, if they are to be written at the end: a farm of many hours keeps none otherwise.
+    tried: Option<Vec<Finding>>,
     found: usize,
     exits: u64,
     /// Findings by invariant.
@@ -189,10 +192,11 @@ struct Tally {
 }
 
 impl Tally {
-    fn new() -> Self {
+    fn new(keep: bool) -> Self {
         Self {
             begun: Instant::now(),
-            tried: Vec::new(),
+            systems: 0,
+            tried: keep.then(Vec::new),
             found: 0,
             exits: 0,
             broken: BTreeMap::new(),
@@ -249,7 +253,10 @@ impl Tally {
                     .or_default() += 1;
             }
         }
-        self.tried.push(finding.clone());
+        self.systems += 1;
+        if let Some(tried) = &mut self.tried {
+            tried.push(finding.clone());
+        }
     }
 
     fn show(&self) {
@@ -274,9 +281,7 @@ impl Tally {
             "\n{} systems, {} with findings; {} exits of hostile guests\n\
              longest stretch in the hypervisor: {microseconds:.1} us ({place})\n\
              least part of its promised share that a witness had: {share}\n",
-            self.tried.len(),
-            self.found,
-            self.exits,
+            self.systems, self.found, self.exits,
         ));
         let seconds = self.begun.elapsed().as_secs_f64();
         output::note(format_args!(
