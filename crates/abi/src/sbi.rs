@@ -61,7 +61,7 @@ pub enum Function {
     /// Gives the VM one communication area. a0: its guest-physical address, a multiple of
     /// [`COMMUNICATION_AREA_SIZE`] in the VM's memory; all ones takes it away. The hypervisor fills it in at once, and
     /// again whenever the form of allocation changes: see [`communication_area`].
-    /// Fails with `SBI_ERR_INVALID_ADDRESS`.
+    /// Fails with `SBI_ERR_INVALID_ADDRESS`, or with `SBI_ERR_FAILED` if no frame is free for the page of a demand-paged VM.
     SetCommunicationArea = 2,
     /// No arguments. The value is an [`AllocationForm`] in bits 7..0 and, for dedicated harts, the
     /// number of them in bits 31..8. It is the form now; it may change while the VM runs.

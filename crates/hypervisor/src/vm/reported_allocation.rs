@@ -61,20 +61,22 @@ impl ReportedAllocation {
     /// Gives the guest its area at `address`, or takes it away (`u64::MAX`).
     ///
     /// # Errors
-    /// The address is no page of the VM's memory.
+    /// [`AreaError`]; nothing has changed then.
     pub fn set_area(
         &mut self,
         address: u64,
         (memory, host): (&GuestMemory, &impl HostMemory),
-    ) -> Result<(), NoArea> {
+    ) -> Result<(), AreaError> {
         self.area = match address {
             u64::MAX => None,
             address => {
                 let fits = address.is_multiple_of(COMMUNICATION_AREA_SIZE);
                 let area = GuestPhysical::new(address);
                 if !fits || memory.bytes(area, COMMUNICATION_AREA_SIZE).is_none() {
-                    return Err(NoArea);
+                    return Err(AreaError::InvalidAddress);
                 }
+                let frame = memory.in_one(area, COMMUNICATION_AREA_SIZE);
+                frame.ok_or(AreaError::NoFrame)?;
                 Some(area)
             }
         };
@@ -100,9 +102,14 @@ impl ReportedAllocation {
     }
 }
 
-/// The guest's area cannot be at the address.
+/// Refusal of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoArea;
+pub enum AreaError {
+    /// The address is no page of the VM's memory.
+    InvalidAddress,
+    /// No frame is free for the page.
+    NoFrame,
+}
 
 #[cfg(test)]
 mod tests {
@@ -111,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::memory::address::GuestRegion;
-    use crate::memory::guest::Piece;
+    use crate::memory::guest::{Pages, Piece};
     use crate::memory::owned::OwnedRegion;
 
     const GUEST: u64 = 0x8000_0000;
@@ -159,6 +166,41 @@ mod tests {
         fn zero(&self, _: OwnedRegion) {
             unreachable!("the area is written by words")
         }
+    }
+
+    /// Demand-paged memory for which no frame is free.
+    struct Exhausted;
+
+    impl Pages for Exhausted {
+        fn contiguous_from(&self, _: GuestPhysical) -> Option<OwnedRegion> {
+            None
+        }
+
+        fn mapped(&self) -> &[Piece] {
+            &[]
+        }
+
+        fn are_demand_paged(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn area_without_frame_is_refused() {
+        let region = GuestRegion::new(GuestPhysical::new(GUEST), 0x2000).unwrap();
+        let exhausted = GuestMemory::of_pages(region, std::boxed::Box::new(Exhausted));
+        let host = Host(RefCell::new(vec![[0; 4]]));
+        let mut reported = ReportedAllocation::new(Some(2));
+        let before = reported;
+        for (address, error) in [
+            (GUEST, AreaError::NoFrame),
+            (GUEST + 4, AreaError::InvalidAddress),
+            (GUEST + 0x2000, AreaError::InvalidAddress),
+        ] {
+            assert_eq!(reported.set_area(address, (&exhausted, &host)), Err(error));
+            assert_eq!(reported, before);
+        }
+        assert_eq!(reported.set_area(u64::MAX, (&exhausted, &host)), Ok(()));
     }
 
     /// A vCPU reads a word after the other while the operator changes the allocation on another hart, with any stores between two reads.

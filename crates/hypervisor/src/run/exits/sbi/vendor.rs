@@ -11,7 +11,7 @@ use crate::run::exits::exit::{Exit, Next};
 use crate::run::exits::spins;
 use crate::run::spin;
 use crate::system::reclaim;
-use crate::vm::reported_allocation::NoArea;
+use crate::vm::reported_allocation::AreaError;
 
 /// Outcome of a call that gives pages back.
 enum Returned {
@@ -70,7 +70,10 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
             reported
                 .set_area(call.arguments[0], (&exit.vm.memory, &exit.hart.memory()))
                 .map(|()| 0)
-                .map_err(|NoArea| SbiError::InvalidAddress)
+                .map_err(|error| match error {
+                    AreaError::InvalidAddress => SbiError::InvalidAddress,
+                    AreaError::NoFrame => SbiError::Failed,
+                })
         }
         Some(Function::ReturnPages) => match return_pages(exit, call.arguments) {
             Ok(Returned::Now(bytes)) => Ok(bytes),
