@@ -41,6 +41,9 @@ const DOMAINCFG_FIXED: u32 = riscv::aplic::DOMAINCFG_FIXED | DOMAINCFG_DM;
 /// guest interrupt files, so the guest index is read-only zero.
 const TARGET_BITS: u32 = HART_INDEX | 0x3f;
 
+/// Words of a bitmap of the sources.
+const SOURCE_WORDS: usize = (SOURCES_LIMIT / u64::BITS + 1) as usize;
+
 /// Effect of a bit of a bitmap register, or of a number register, on its source.
 #[derive(Clone, Copy)]
 enum Change {
@@ -55,6 +58,8 @@ enum Change {
 pub struct Aplic {
     /// Source `i + 1` is at `i`.
     sources: Vec<Source>,
+    /// A bit for each wired source, by its number. All others stay as they are at reset, so that they are never visited.
+    wired: [u64; SOURCE_WORDS],
     harts: u32,
     interrupts_enabled: bool,
     extempore: u32,
@@ -70,6 +75,7 @@ impl Aplic {
             .collect();
         Self {
             sources,
+            wired: [0; SOURCE_WORDS],
             harts,
             interrupts_enabled: false,
             extempore: 0,
@@ -79,24 +85,40 @@ impl Aplic {
     /// Wires a source that the hypervisor drives by [`set_input`](Self::set_input). A number that
     /// the APLIC does not have is ignored.
     pub fn add_virtual(&mut self, number: SourceNumber) {
-        if let Some(source) = self.source_mut(number) {
-            source.kind = SourceKind::Virtual;
-        }
+        self.wire(number, SourceKind::Virtual);
     }
 
     /// Wires a source of the board. A number that the APLIC does not have is ignored.
     pub fn add_physical(&mut self, number: SourceNumber) {
+        self.wire(number, SourceKind::Physical);
+    }
+
+    fn wire(&mut self, number: SourceNumber, kind: SourceKind) {
         if let Some(source) = self.source_mut(number) {
-            source.kind = SourceKind::Physical;
+            source.kind = kind;
+            if let Some(word) = self.wired.get_mut((number.0 / u64::BITS) as usize) {
+                *word |= 1 << (number.0 % u64::BITS);
+            }
         }
+    }
+
+    /// The wired sources: a word of the bitmap for each 64 numbers, and the ones in it.
+    fn wired(&self) -> impl Iterator<Item = SourceNumber> + use<> {
+        (0..).zip(self.wired).flat_map(|(word, bits)| {
+            let left = |bits: u64| (bits != 0).then_some(bits);
+            core::iter::successors(left(bits), move |bits| left(bits & (bits - 1)))
+                .map(move |bits| SourceNumber(word * u64::BITS + bits.trailing_zeros()))
+        })
     }
 
     /// Resets the APLIC, wires kept, with the effects that silence the board's sources.
     pub fn reset(&mut self, effect: &mut dyn FnMut(Effect)) {
         self.interrupts_enabled = false;
         self.extempore = 0;
-        for source in &mut self.sources {
-            source.reset();
+        for number in self.wired() {
+            if let Some(source) = self.source_mut(number) {
+                source.reset();
+            }
         }
         for route in self.routes() {
             effect(Effect::Set(route));
@@ -105,7 +127,7 @@ impl Aplic {
 
     /// Settings of every physical source, for a vCPU's migration to another hart.
     pub fn routes(&self) -> impl Iterator<Item = SourceSetting> {
-        self.numbered().filter_map(|(number, _)| self.route(number))
+        self.wired().filter_map(|number| self.route(number))
     }
 
     /// Sets the level of a virtual source's wire.
@@ -125,7 +147,10 @@ impl Aplic {
     /// all of its causes waits for ever. For a guest that was only slow the interrupt is
     /// spurious, which drivers of devices with a status register bear.
     pub fn recover_missed_edges(&mut self, board: &dyn Sources, effect: &mut dyn FnMut(Effect)) {
-        for (number, source) in (1..).map(SourceNumber).zip(&mut self.sources) {
+        for number in self.wired() {
+            let Some(source) = self.source_mut(number) else {
+                continue;
+            };
             let waits = source.kind == SourceKind::Physical
                 && source.mode().is_edge()
                 && source.enabled
@@ -239,8 +264,7 @@ impl Aplic {
             return;
         }
         self.interrupts_enabled = enabled;
-        for index in 1..=self.sources.len() as u32 {
-            let number = SourceNumber(index);
+        for number in self.wired() {
             if self
                 .source(number)
                 .is_some_and(|source| source.mode().is_active())
@@ -369,10 +393,6 @@ impl Aplic {
                 .is_some_and(|source| bit_of(number, source));
             word | u32::from(one) << bit
         })
-    }
-
-    fn numbered(&self) -> impl Iterator<Item = (SourceNumber, &Source)> {
-        (1..).map(SourceNumber).zip(&self.sources)
     }
 
     fn source(&self, number: SourceNumber) -> Option<&Source> {

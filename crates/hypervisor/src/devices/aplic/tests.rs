@@ -45,6 +45,28 @@ fn write(aplic: &mut Aplic, offset: u64, value: u32) -> Vec<Effect> {
     effects
 }
 
+/// Whatever a store makes the APLIC go through, it goes through these: 16 words and the wired sources, of 1,023.
+#[test]
+fn wired_sources_alone_are_visited() {
+    let mut aplic = Aplic::new(SOURCES_LIMIT, HARTS);
+    assert_eq!(aplic.wired().count(), 0);
+    let wired = [1, 63, 64, 127, 1000, 1023].map(SourceNumber);
+    for number in wired {
+        aplic.add_physical(number);
+    }
+    for none in [0, SOURCES_LIMIT + 1, u32::MAX] {
+        aplic.add_virtual(SourceNumber(none));
+    }
+    assert_eq!(aplic.wired().collect::<Vec<_>>(), wired);
+    let configured = wired.map(|number| write(&mut aplic, sourcecfg(number), 4).len());
+    assert_eq!(configured, [1; 6]);
+    assert_eq!(write(&mut aplic, 0, DOMAINCFG_IE).len(), wired.len());
+    assert_eq!(
+        aplic.routes().map(|route| route.source).collect::<Vec<_>>(),
+        wired
+    );
+}
+
 fn set_input(aplic: &mut Aplic, high: bool) -> Vec<Effect> {
     let mut effects = Vec::new();
     aplic.set_input(UART, high, &mut |effect| effects.push(effect));
