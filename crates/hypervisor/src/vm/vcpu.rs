@@ -325,10 +325,11 @@ impl Vcpu {
             && self.requests.fetch_and(!request::DEVICES, Ordering::SeqCst) & request::DEVICES != 0
     }
 
-    /// Returns true while one of the requests `what` has not been taken.
+    /// Returns true while the guest runs and one of the requests `what` has not been taken. A vCPU outside its guest is not awaited, whatever its
+    /// hart does: it takes all requests before it enters.
     #[must_use]
-    pub fn has_requests(&self, what: u32) -> bool {
-        self.requests.load(Ordering::SeqCst) & what != 0
+    pub fn is_awaited(&self, what: u32) -> bool {
+        self.guest_hart().is_some() && self.requests.load(Ordering::SeqCst) & what != 0
     }
 
     /// Makes a software interrupt pending; [`request::INTERRUPT`] makes the vCPU see it.
@@ -385,5 +386,21 @@ mod tests {
         assert!(vcpu.take_device_work());
         assert!(!vcpu.has_device_work() && !vcpu.take_device_work());
         assert_eq!(vcpu.take_requests(), request::FENCE_INSTRUCTIONS);
+    }
+
+    #[test]
+    fn exit_of_sibling_is_not_awaited() {
+        let ids = (VcpuNumber::new(0).unwrap(), VmId::new(0).unwrap(), 0);
+        let vcpu = Vcpu::new(ids, (None, None), 0);
+        let hart = HartId::new(3).unwrap();
+        assert!(vcpu.enter_guest(hart));
+        assert_eq!(vcpu.post_request(request::FENCE_VIRTUAL), Some(hart));
+        assert!(vcpu.is_awaited(request::FENCE_VIRTUAL));
+        assert!(!vcpu.is_awaited(request::FENCE_INSTRUCTIONS));
+        // The request is taken when the exit has been handled, which may take long.
+        vcpu.leave_guest();
+        assert!(!vcpu.is_awaited(request::FENCE_VIRTUAL));
+        assert!(!vcpu.enter_guest(hart), "the request comes first");
+        assert!(!vcpu.is_awaited(request::FENCE_VIRTUAL));
     }
 }

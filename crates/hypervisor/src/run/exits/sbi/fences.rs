@@ -3,6 +3,11 @@
 //! A vCPU that is not in its guest only gets a request, which is carried out before it next enters: no hart is interrupted.
 //! A vCPU in its guest is interrupted, and the caller waits until the vCPU has left the guest. The extent of a fence is in
 //! `memory::translations::remote`.
+//!
+//! The caller does not wait for what the sibling's hart does in the hypervisor, however long that is: `Vcpu::leave_guest` is called a bounded
+//! number of instructions after the trap, before the exit is handled. No guest can mask the interrupt of its hart's hypervisor. So the wait is as
+//! long as an interrupt takes from hart to hart, with what the firmware does on that hart meanwhile; it is the same for any number of siblings,
+//! because all are interrupted before the first one is waited for.
 
 use abi::system::RemoteFences;
 use riscv::sbi::remote_fence::{FENCE_I, SFENCE_VMA, SFENCE_VMA_ASID};
@@ -50,7 +55,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     for vcpu in named(exit, mask, base)? {
         // A vCPU that enters its guest from now on has carried the request out first. The caller itself is not in its
         // guest, so two callers that wait for each other both go on.
-        while vcpu.guest_hart().is_some() && vcpu.has_requests(what) {
+        while vcpu.is_awaited(what) {
             core::hint::spin_loop();
         }
     }
