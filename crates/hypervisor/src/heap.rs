@@ -53,8 +53,8 @@ pub fn seal() {
     SEALED.store(true, Ordering::Relaxed);
 }
 
-/// Lets this hart, and no other, allocate in `act`: for a command or a report of the operator's, before the hart enters its first guest, and for
-/// the last report, behind which the power goes off. Nothing else that a guest brings about is among them.
+/// Lets this hart, and no other, allocate in `act`: for a command or a report of the operator's, and before the hart enters its first guest.
+/// Nothing that a guest brings about is among them.
 pub fn permit<T>(act: impl FnOnce() -> T) -> T {
     #[cfg(any(test, feature = "lock-order"))]
     let _permit = permits::Permit::take();

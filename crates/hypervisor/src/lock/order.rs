@@ -15,21 +15,22 @@ pub mod place {
     pub const TRAPPED_DEVICES: u8 = 2;
     pub const RECLAIM: u8 = 3;
     pub const REPORTED_ALLOCATION: u8 = 4;
-    pub const LIFE_CYCLE: u8 = 5;
-    pub const SHARED: u8 = 6;
-    pub const LEDGER: u8 = 7;
-    pub const SCHEDULER: u8 = 8;
-    pub const WORD: u8 = 9;
-    pub const CONDITIONS: u8 = 10;
-    pub const INTERRUPTS: u8 = 11;
-    pub const TABLE: u8 = 12;
-    pub const FRAMES: u8 = 13;
-    pub const FILES: u8 = 14;
-    pub const SOURCE: u8 = 15;
-    pub const TYPED: u8 = 16;
-    pub const TERMINAL: u8 = 17;
-    pub const EARLY: u8 = 18;
-    pub const FENCES: u8 = 19;
+    pub const REPORT: u8 = 5;
+    pub const LIFE_CYCLE: u8 = 6;
+    pub const SHARED: u8 = 7;
+    pub const LEDGER: u8 = 8;
+    pub const SCHEDULER: u8 = 9;
+    pub const WORD: u8 = 10;
+    pub const CONDITIONS: u8 = 11;
+    pub const INTERRUPTS: u8 = 12;
+    pub const TABLE: u8 = 13;
+    pub const FRAMES: u8 = 14;
+    pub const FILES: u8 = 15;
+    pub const SOURCE: u8 = 16;
+    pub const TYPED: u8 = 17;
+    pub const TERMINAL: u8 = 18;
+    pub const EARLY: u8 = 19;
+    pub const FENCES: u8 = 20;
 }
 
 #[cfg(feature = "lock-order")]

@@ -16,6 +16,7 @@ pub mod pages;
 pub mod policy;
 pub mod poll_schedule;
 pub mod reclaim;
+pub mod report_space;
 pub mod running;
 pub mod scheduling;
 pub mod sharing;
@@ -49,6 +50,7 @@ use crate::system::board_interrupts::{Receivers, ServedDevice, by_client, by_sou
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
 use crate::system::harts::Hart;
+use crate::system::report_space::ReportSpace;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 use board::Board;
@@ -75,6 +77,8 @@ pub struct Hypervisor {
     next_poll: AtomicU64,
     /// Harts that a requested report waits for.
     pub report: AwaitedHarts,
+    /// Room for a report.
+    pub report_space: Mutex<ReportSpace, { place::REPORT }>,
     pub scheduler: Groups,
     pub board: Board,
     /// Capabilities of the first hart's hgatp; the others' must not be less.
@@ -142,6 +146,7 @@ impl Hypervisor {
         let interrupt_affinity = InterruptAffinity::new(online, vms.len());
         let served = by_source(&vms, &disks, &switches);
         let shared = by_client(&vms);
+        let report_space = ReportSpace::new(vms.len());
         let receivers = Receivers::new(board.controller.sources());
         let counters = hart_counters::Offer::find(
             harts
@@ -174,6 +179,7 @@ impl Hypervisor {
             idle_harts: AtomicU64::new(0),
             next_poll: AtomicU64::new(0),
             report: AwaitedHarts::default(),
+            report_space: Mutex::new(report_space),
             when_idle,
             started,
         }

@@ -4,7 +4,6 @@
 //! requested report waits until each hart has been interrupted and has published.
 
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use abi::monitor::{self as records, Header, Report, VmRecord};
@@ -15,6 +14,7 @@ use crate::hart;
 use crate::heap;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
+use crate::system::report_space::ReportSpace;
 use crate::vm::Vm;
 
 /// Requests a report: harts leave their guests, idle harts are woken, and the last one to publish its CPU time prints. Only then is
@@ -40,7 +40,11 @@ pub fn publish(system: &Hypervisor, hart: &Hart) {
 fn print_if_last(system: &Hypervisor, hart: &Hart) {
     if system.report.publish(hart.index) {
         // The counters at this moment, line by line between the other lines of the console, which takes everything.
-        let _ = heap::permit(|| write(system, &records(system), &mut Lines(String::new())));
+        let _ = heap::permit(|| {
+            let space = &mut *system.report_space.lock();
+            note_vms(system, space);
+            write(system, space, &mut Lines(String::new()))
+        });
         console::end_answer();
         system.resample_uart();
     }
@@ -62,8 +66,8 @@ impl Write for Lines {
     }
 }
 
-/// Records of all VMs. The VMs' locks are free again when the console's is taken.
-fn records(system: &Hypervisor) -> Vec<VmRecord> {
+/// Records all VMs. The VMs' locks are free again when the console's is taken.
+fn note_vms(system: &Hypervisor, space: &mut ReportSpace) {
     let record = |vm: &Vm| {
         let life = vm.life_cycle.lock();
         VmRecord {
@@ -74,17 +78,17 @@ fn records(system: &Hypervisor) -> Vec<VmRecord> {
             restarts: life.restarts(),
         }
     };
-    system.vms.iter().map(record).collect()
+    space.vms.clear();
+    space.vms.extend(system.vms.iter().map(record));
 }
 
 /// Prints the counters before the power goes off.
 pub fn last_report(system: &Hypervisor) {
-    heap::permit(|| {
-        let vms = records(system);
-        console::final_report(|out| {
-            // The UART takes everything.
-            let _ = write(system, &vms, &mut Through(out));
-        });
+    let space = &mut *system.report_space.lock();
+    note_vms(system, space);
+    console::final_report(|out| {
+        // The UART takes everything.
+        let _ = write(system, space, &mut Through(out));
     });
 }
 
@@ -96,7 +100,8 @@ impl Write for Through<'_> {
     }
 }
 
-fn write(system: &Hypervisor, vms: &[VmRecord], out: &mut impl Write) -> fmt::Result {
+fn write(system: &Hypervisor, space: &mut ReportSpace, out: &mut impl Write) -> fmt::Result {
+    let ReportSpace { vms, work } = space;
     let elapsed = records::Ticks(hart::time().wrapping_sub(system.started));
     let mut report = Report::begin(
         out,
@@ -109,10 +114,10 @@ fn write(system: &Hypervisor, vms: &[VmRecord], out: &mut impl Write) -> fmt::Re
         report.vm(vm)?;
     }
     for hart in &system.harts {
-        let (own, work) = hart.accounts.read();
+        let own = hart.accounts.read_into(work);
         let id = records::HartId(hart.board.id as u32);
         report.hart(id, &own)?;
-        for (vm, counters) in system.vms.iter().zip(&work) {
+        for (vm, counters) in system.vms.iter().zip(&*work) {
             report.work(vm.number(), id, counters)?;
         }
     }

@@ -324,23 +324,33 @@ impl Accounts {
     ///
     /// Another hart may read in the middle of a charge. Then the accounts do not add up, and it looks again. Where the hart charges more often than
     /// it can be read, because it changes vCPUs all the time, each account is as it was at some moment of the last look, and the cycles are their sum.
-    #[must_use]
-    pub fn read(&self) -> (HartCounters, Vec<WorkCounters>) {
-        let mut read = self.read_once();
+    ///
+    /// Allocates nothing if `work` has room for all VMs.
+    pub fn read_into(&self, work: &mut Vec<WorkCounters>) -> HartCounters {
+        let mut own = self.read_once(work);
         for _ in 0..LOOKS {
-            if adds_up(&read) {
-                return read;
+            if sum(&own, work) == own.elapsed {
+                return own;
             }
-            read = self.read_once();
+            own = self.read_once(work);
         }
-        read.0.elapsed = sum(&read);
-        read
+        own.elapsed = sum(&own, work);
+        own
     }
 
-    fn read_once(&self) -> (HartCounters, Vec<WorkCounters>) {
-        let work = self.work.iter().map(Work::read).collect();
+    /// The counters, as [`read_into`](Self::read_into) reads them.
+    #[cfg(test)]
+    #[must_use]
+    pub fn read(&self) -> (HartCounters, Vec<WorkCounters>) {
+        let mut work = Vec::new();
+        (self.read_into(&mut work), work)
+    }
+
+    fn read_once(&self, work: &mut Vec<WorkCounters>) -> HartCounters {
+        work.clear();
+        work.extend(self.work.iter().map(Work::read));
         let (charged_to, started) = (self.charged_to.get(), self.started.get());
-        let own = HartCounters {
+        HartCounters {
             // What is not yet charged is left out on both sides, so that the sum closes.
             elapsed: Cycles(
                 charged_to
@@ -349,18 +359,12 @@ impl Accounts {
             ),
             idle: Cycles(self.idle.get()),
             scheduling: Cycles(self.scheduling.get()),
-        };
-        (own, work)
+        }
     }
 }
 
-/// Returns true if every cycle is on one account.
-fn adds_up(read: &(HartCounters, Vec<WorkCounters>)) -> bool {
-    sum(read) == read.0.elapsed
-}
-
 /// Sum of all accounts.
-fn sum((own, work): &(HartCounters, Vec<WorkCounters>)) -> Cycles {
+fn sum(own: &HartCounters, work: &[WorkCounters]) -> Cycles {
     let mut sum = own.idle.0.wrapping_add(own.scheduling.0);
     for counters in work {
         let simulation = ExitCause::ALL
@@ -427,6 +431,19 @@ mod tests {
         let exits = |vm: usize| work[vm].exits(ExitCause::HostExternal);
         assert_eq!([0, 1, 2].map(exits), [1, 0, 0]);
         assert_eq!(own.elapsed, Cycles(320));
+    }
+
+    #[test]
+    fn reading_again_allocates_nothing() {
+        let accounts = Accounts::new(3);
+        // No account has these cycles, so that the reader looks until it gives up.
+        accounts.charged_to.set(7);
+        let mut work = Vec::with_capacity(3);
+        let count = crate::heap::allocations(|| {
+            let own = accounts.read_into(&mut work);
+            assert_eq!(own.elapsed, Cycles(0));
+        });
+        assert_eq!((count, work.len()), (0, 3));
     }
 
     #[test]
