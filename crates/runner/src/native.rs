@@ -10,11 +10,14 @@ use crate::workloads::Guests;
 use abi::system::VmName;
 use machine::Stop;
 use machine::monitor::Report;
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use system::System;
 use system::cache::Cache;
 use system::image::slots::Assignment;
+use system::kernel;
+use tempfile::NamedTempFile;
 
 /// Beginning of the guest's last line if its work is done as it should be.
 const PASS: &str = "exerciser: PASS";
@@ -88,10 +91,16 @@ fn alone(system: &System) -> System {
 fn boot_alone(alone: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, ComputerError> {
     let slots = Assignment::of(alone);
     let mut chosen = chosen.clone();
-    let (mut kernel, mut initrd) = (None, Vec::new());
+    let (mut kernel, mut unpacked, mut initrd) = (None, None, Vec::new());
     if let Some(vm) = alone.vms.first() {
         chosen.command_line.clone_from(&vm.command_line);
-        kernel = Some(vm.kernel.value.path(cache));
+        let path = vm.kernel.value.path(cache);
+        unpacked = unpack(&path).map_err(|error| ComputerError::File {
+            path: path.clone(),
+            error,
+        })?;
+        let flat = unpacked.as_ref().map(|file| file.path().to_owned());
+        kernel = Some(flat.unwrap_or(path));
         if let Some(file) = &vm.initrd {
             let path = file.value.path(cache);
             initrd = std::fs::read(&path).map_err(|error| ComputerError::File { path, error })?;
@@ -105,10 +114,23 @@ fn boot_alone(alone: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Com
         hypervisor: &kernel.unwrap_or_default(),
         cache,
     };
-    match alone.vms.first() {
+    let run = match alone.vms.first() {
         Some(vm) => Run::boot_alone(&setup, &chosen, &vm.name),
         None => Run::boot(&setup, &chosen),
+    };
+    // The machine has read the kernel.
+    drop(unpacked);
+    run
+}
+
+/// A file with the kernel in `path` unpacked, if it has to be.
+fn unpack(path: &Path) -> std::io::Result<Option<NamedTempFile>> {
+    if !kernel::is_packed(path)? {
+        return Ok(None);
     }
+    let mut file = NamedTempFile::new()?;
+    file.write_all(&kernel::read(path)?)?;
+    Ok(Some(file))
 }
 
 /// Boots the first VM's kernel on the machine itself to where it says that it is up, in the functional mode, and writes the checkpoint to

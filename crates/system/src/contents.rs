@@ -8,7 +8,7 @@ use super::{Bytes, Disk, Document, FileName, Located, Problem, System, Vm};
 use crate::cache::Cache;
 use abi::keys;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes at the beginning of a file that are read: the header of a RISC-V `Image` has 64 (Linux,
@@ -70,13 +70,14 @@ fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
         (FileName::Built(_), None) => None,
     };
     let path = place(&vm.kernel.value)?;
-    let (start, length) = match head(&path) {
+    let (start, length) = match crate::kernel::head(&path, HEADER) {
         Ok(head) => head,
         Err(error) => {
-            return Some((
-                format!("it cannot be read: {error}"),
-                String::from("let this user read it"),
-            ));
+            let remedy = match error.kind() {
+                ErrorKind::PermissionDenied => "let this user read it",
+                _ => "name a kernel that is whole",
+            };
+            return Some((format!("it cannot be read: {error}"), String::from(remedy)));
         }
     };
     let number = |at: usize| -> u64 {
@@ -162,7 +163,9 @@ fn disk_file(disk: &Disk) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::{Compression, write::GzEncoder};
     use std::fs;
+    use std::io::Write;
 
     /// A kernel's file that takes so much RAM.
     fn image(size: u64) -> Vec<u8> {
@@ -198,6 +201,7 @@ mod tests {
     fn wrong_kernels_are_named_by_their_form() {
         let sector = [0; 512];
         assert_eq!(found(&image(1 << 20), &sector), Vec::<String>::new());
+        assert_eq!(found(&gzip(&image(1 << 20)), &sector), Vec::<String>::new());
         let mut cut = image(1 << 20);
         cut.truncate(50);
         for (kernel, what) in [
@@ -207,15 +211,16 @@ mod tests {
             ),
             (b"", "empty"),
             (b"\x7fELF\x02\x01\x01\x00", "ELF"),
-            (b"\x1f\x8b\x08\x00", "gunzip"),
+            (b"\x1f\x8b\x08\x00", "whole"),
             (b"\xfd7zXZ\0", "unxz"),
             (b"070701", "initrd"),
             (
-                b"MZ\0\0zimg\0\x10\0\0\0\x20\0\0\0\0\0\0\0\0\0\0gzip\0",
-                "tail -c +4097 FILE | head -c 8192 | gunzip",
+                b"MZ\0\0zimg\0\x10\0\0\0\x20\0\0\0\0\0\0\0\0\0\0zstd\0",
+                "tail -c +4097 FILE | head -c 8192 | unzstd",
             ),
             (b"MZ\0\0, an EFI program \0", "an EFI program without"),
             (&iso(), "ISO 9660"),
+            (&gzip(b"\x7fELF\x02\x01\x01\x00"), "ELF"),
             (&cut, "shorter"),
             (&[0xff; 100], "RSC"),
         ] {
@@ -226,6 +231,12 @@ mod tests {
             );
             assert!(found[0].contains("a.toml:7: vm.a.kernel"), "{found:?}");
         }
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
     }
 
     /// A CD's image, without files.
@@ -277,6 +288,8 @@ mod tests {
             large[0].contains("65 MiB") && large[0].contains("64 MiB"),
             "{large:?}"
         );
+        let packed = found(&gzip(&image(65 << 20)), &[0; 512]);
+        assert!(packed[0].contains("65 MiB"), "{packed:?}");
         let cut = found(&image(1 << 20), &[1, 2, 3]);
         assert!(
             cut[0].contains("vm.a.disks[0].file") && cut[0].contains("3 bytes"),

@@ -10,8 +10,8 @@ pub mod slots;
 
 pub use contents::Contents;
 
-use crate::System;
 use crate::cache::Cache;
+use crate::{FileName, System, kernel};
 use abi::system::VmName;
 use std::path::PathBuf;
 
@@ -48,9 +48,14 @@ pub fn compose(
     let mut archive = archive::Writer::new();
     let description = description::compile(system, slots, &contents, focus)?;
     archive.file(abi::system::FILE_NAME, 0o644, &description)?;
+    let is_kernel = |file: &FileName| system.vms.iter().any(|vm| vm.kernel.value == *file);
     for (file, name) in contents.files() {
         let path = file.path(cache);
-        let data = std::fs::read(&path).map_err(|error| ImageError::Read { path, error })?;
+        let data = match is_kernel(file) {
+            true => kernel::read(&path),
+            false => std::fs::read(&path),
+        };
+        let data = data.map_err(|error| ImageError::Read { path, error })?;
         archive.aligned_file(name, 0o644, &data)?;
     }
     Ok(archive.finish())

@@ -12,6 +12,7 @@ pub mod fingerprint;
 mod host;
 pub mod image;
 pub mod installed;
+pub mod kernel;
 pub mod keys;
 pub mod memory;
 mod methods;

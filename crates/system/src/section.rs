@@ -134,7 +134,8 @@ impl<'a> Section<'a> {
 
     pub(super) fn wrong_kind(&mut self, node: &Node, key: &str, wanted: &str, example: &str) {
         let message = format!("this is {}, and {wanted} is wanted", node.value.kind());
-        self.report(node, key, message, format!("write it as {key} = {example}"));
+        let remedy = format!("write a value such as {key} = {example}");
+        self.report(node, key, message, remedy);
     }
 
     /// A whole number within limits.

@@ -1,5 +1,6 @@
 //! Forms of files that are no kernels and no raw disks, told by their first bytes.
 
+use crate::kernel::Zboot;
 use std::path::Path;
 
 /// Bytes of the header of a RISC-V `Image` (Linux, `Documentation/arch/riscv/boot-image-header.rst`).
@@ -99,11 +100,12 @@ pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
             "it is an ELF file",
             "make an Image of it: objcopy -O binary, or `make Image` in Linux's tree",
         ),
-        [b'M', b'Z', _, _, b'z', b'i', b'm', b'g', ..] => zboot(start),
-        [b'M', b'Z', ..] => Form::new(
-            "it is an EFI program without a RISC-V Image's header",
-            IMAGE,
-        ),
+        [b'M', b'Z', ..] => Zboot::of(start).map(zboot).unwrap_or_else(|| {
+            Form::new(
+                "it is an EFI program without a RISC-V Image's header",
+                IMAGE,
+            )
+        }),
         [b'0', b'7', b'0', b'7', b'0', b'1', ..] => Form::new(
             "it is an initial RAM disk",
             "name it as initrd, and the kernel as kernel",
@@ -119,18 +121,10 @@ pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
     }
 }
 
-/// A compressed kernel behind an EFI program that unpacks it (Linux, `drivers/firmware/efi/libstub/zboot-header.S`): the payload's
-/// offset and size are at bytes 8 and 12, and the compression's name at 24.
-fn zboot(start: &[u8]) -> Form {
-    let number = |at: usize| {
-        let bytes = start.get(at..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
-    };
-    let (offset, size) = (number(8), number(12));
-    let name = start.get(24..).unwrap_or_default();
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let program = match name {
-        b"gzip" => "gunzip",
+/// A compressed kernel behind an EFI program that unpacks it. One that gzip has compressed is unpacked before it is looked at.
+fn zboot(program: Zboot<'_>) -> Form {
+    let Zboot { offset, size, .. } = program;
+    let decompress = match program.compression {
         b"lz4" => "unlz4",
         b"lzma" => "unlzma",
         b"xzkern" => "unxz",
@@ -140,7 +134,7 @@ fn zboot(start: &[u8]) -> Form {
     Form::new(
         "it is a compressed kernel behind an EFI program (EFI zboot)",
         format!(
-            "take the kernel out of it: tail -c +{} FILE | head -c {size} | {program} > Image, and name Image",
+            "take the kernel out of it: tail -c +{} FILE | head -c {size} | {decompress} > Image, and name Image",
             u64::from(offset) + 1
         ),
     )

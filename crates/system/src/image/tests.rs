@@ -5,7 +5,9 @@ use crate::{Document, Origin};
 use abi::cpio::Archive;
 use abi::keys::{self, Scope, Settings, Takes};
 use abi::system::{Allocation, Hidden, Placement, Slot, SystemDescription, VmId};
+use flate2::{Compression, write::GzEncoder};
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 /// A system of two VMs with files of its own in `folder`.
@@ -38,6 +40,30 @@ fn system(folder: &Path) -> System {
     "#;
     let document = Document::new(&folder.join("system.toml"), String::from(text), &[]).unwrap();
     System::read(&document).unwrap()
+}
+
+#[test]
+fn packed_kernels_are_flat_in_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = system(folder.path());
+    let packed = |text: &str| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    fs::write(folder.path().join("kernel"), packed("flat kernel")).unwrap();
+    fs::write(folder.path().join("initrd"), packed("initrd")).unwrap();
+    let slots = slots::Assignment::of(&system);
+    let cache = Cache::new(folder.path().join("cache"));
+    let image = compose(&system, &slots, &cache, None).unwrap();
+    let archive = Archive::new(&image);
+    let files = archive.entries().map(Result::unwrap);
+    let of = |name: &str| {
+        let mut files = files.clone().filter(|file| file.name.ends_with(name));
+        files.next().unwrap().data.to_vec()
+    };
+    assert_eq!(of("1/initrd"), packed("initrd"));
+    assert_eq!(of("0/kernel"), b"flat kernel");
 }
 
 #[test]
