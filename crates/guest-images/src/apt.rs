@@ -4,6 +4,7 @@
 //! machine's own apt uses, and every package is checked against the archive's signature with Debian's keys.
 
 use crate::error::{ImagesError, at, listed};
+use crate::mirror;
 use crate::pinned::{self, Packages};
 use crate::process::run;
 use crate::progress::Progress;
@@ -26,8 +27,6 @@ const PAUSE: Duration = Duration::from_secs(10);
 const ARCHITECTURE: &str = "riscv64";
 /// Debian's own keys.
 pub const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Names a mirror where the machine's apt has none.
-const MIRROR_VARIABLE: &str = "PARTITA_DEBIAN_MIRROR";
 
 /// A private state of apt.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ impl Apt {
         if !Path::new(KEYRING).is_file() {
             return Err(ImagesError::NoKeyring(KEYRING));
         }
-        let mirror = mirror()?;
+        let mirror = mirror::find()?;
         let folder = fs::create_dir_all(folder)
             .and_then(|()| folder.canonicalize())
             .map_err(at(folder))?;
@@ -398,26 +397,6 @@ pub fn unpack(package: &Path, root: &Path) -> Result<(), ImagesError> {
     let mut command = Command::new("dpkg-deb");
     command.arg("--extract").arg(package).arg(root);
     run(&mut command, "dpkg-deb", "dpkg").map(drop)
-}
-
-/// The mirror from which the machine's own apt takes Debian's main archive.
-fn mirror() -> Result<String, ImagesError> {
-    if let Ok(mirror) = std::env::var(MIRROR_VARIABLE) {
-        return Ok(mirror);
-    }
-    let mut command = Command::new("apt-get");
-    command.args([
-        "indextargets",
-        "--format",
-        "$(ORIGIN)|$(LABEL)|$(REPO_URI)",
-        "Created-By: Packages",
-    ]);
-    let text = run(&mut command, "apt-get", "apt")?;
-    // The security archive calls itself Debian-Security, backports Debian Backports.
-    let main = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("Debian|Debian|"));
-    main.map(String::from).next().ok_or(ImagesError::NoMirror)
 }
 
 #[cfg(test)]

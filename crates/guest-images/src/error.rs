@@ -13,6 +13,17 @@ pub enum ImagesError {
         /// The problem.
         error: std::io::Error,
     },
+    /// Nothing can be written to the cache.
+    #[error(
+        "{path}: {error}; images are built in this folder: let this user write to it, or name another folder by PARTITA_CACHE",
+        path = path.display()
+    )]
+    Cache {
+        /// Its folder.
+        path: PathBuf,
+        /// The problem.
+        error: std::io::Error,
+    },
     /// A program could not be started.
     #[error("{program} cannot be started ({error}); on Debian the package {package} has it")]
     Program {
@@ -39,6 +50,11 @@ pub enum ImagesError {
          or set PARTITA_DEBIAN_MIRROR to the URI of a mirror"
     )]
     NoMirror,
+    /// What is named as a mirror is no URI that apt can fetch from.
+    #[error(
+        "PARTITA_DEBIAN_MIRROR: {0:?} is no URI of a mirror; write one such as https://deb.debian.org/debian or file:/media/debian"
+    )]
+    NotMirror(String),
     /// The mirror cannot be reached.
     #[error(
         "{mirror} cannot be reached: {reason}\nThe images are built once, of Debian's packages. Connect this computer to the network, set \

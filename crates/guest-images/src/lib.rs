@@ -19,6 +19,7 @@ mod folders;
 mod initrd;
 pub mod kvm_host;
 mod libraries;
+mod mirror;
 mod modules;
 pub mod pinned;
 mod process;

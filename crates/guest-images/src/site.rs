@@ -68,9 +68,12 @@ impl Drop for WorkFolder {
 /// Waits, and says so, until no other process builds into the cache. None does while the file is kept open.
 pub(crate) fn alone(cache: &Cache, progress: &Progress) -> Result<File, ImagesError> {
     let root = cache.folder();
-    fs::create_dir_all(root).map_err(at(root))?;
     let path = root.join("lock");
-    let lock = File::create(&path).map_err(at(&path))?;
+    let lock = fs::create_dir_all(root).and_then(|()| File::create(&path));
+    let lock = lock.map_err(|error| ImagesError::Cache {
+        path: root.to_owned(),
+        error,
+    })?;
     if lock.try_lock().is_err() {
         progress.step("waiting for another partita that builds images");
         lock.lock().map_err(at(&path))?;
