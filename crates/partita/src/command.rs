@@ -33,7 +33,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use failure::EXIT_CODES;
 pub use failure::Failure;
 use input::SystemArguments;
-pub use output::note;
+pub use output::{note, show_usage};
 pub use renamed::with_present_name;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -170,7 +170,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) if arguments.all => results::papers(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
-        Command::Papers { .. } => Err(Failure::Laboratory(String::from(
+        Command::Papers { .. } => Err(Failure::Usage(String::from(
             "the command papers is called `paper --all` now",
         ))),
         Command::Reference { schema } => reference::execute(schema),

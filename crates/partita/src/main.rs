@@ -7,20 +7,21 @@ mod command;
 mod reference;
 
 use clap::Parser;
-use command::{Arguments, Failure, note, with_present_name};
+use command::{Arguments, Failure, note, show_usage, with_present_name};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // Prints help too, which is no mistake.
-        Err(error) => with_present_name(error).exit(),
+        Err(error) => return end(show_usage(&with_present_name(error))),
     };
-    match command::execute(arguments) {
-        Ok(code) => code,
-        Err(failure) => {
-            note(format_args!("{failure}"));
-            Failure::exit_code(&failure)
-        }
-    }
+    end(command::execute(arguments))
+}
+
+/// Tells of a failure, if there is one.
+fn end(done: Result<ExitCode, Failure>) -> ExitCode {
+    done.unwrap_or_else(|failure| {
+        note(format_args!("{failure}"));
+        Failure::exit_code(&failure)
+    })
 }

@@ -43,7 +43,14 @@ fn short_run(folder: &Path, verb: &str, options: &[&str]) -> Command {
 #[test]
 fn full_standard_output_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["explain"][..], &["reference"], &["profile", "show"]] {
+    for arguments in [
+        &["explain"][..],
+        &["reference"],
+        &["profile", "show"],
+        &["--help"],
+        &["run", "--help"],
+        &["--version"],
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let (code, _, errors) = output(partita(folder.path(), arguments).stdout(full));
         assert_eq!(code, Some(5), "{arguments:?}: {errors}");
@@ -65,6 +72,27 @@ fn closed_readers_of_text_are_no_failure() {
     drop(child.stdout.take());
     let Output { status, stderr, .. } = child.wait_with_output().unwrap();
     assert_eq!((status.code(), text(&stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn unusable_folders_are_noticed_before_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let system = root().join("systems/exercises.toml");
+    let system = system.to_str().unwrap();
+    for arguments in [
+        &["fuzz", "--findings", "file/findings"][..],
+        &["board", system, "-o", "file/boot"],
+    ] {
+        let mut command = partita(folder.path(), arguments);
+        let (code, _, errors) = output(command.arg("--hypervisor").arg("none"));
+        assert_eq!(code, Some(2), "{arguments:?}: {errors}");
+        let last = arguments.last().unwrap();
+        assert!(
+            errors.starts_with(&format!("partita: {last}: ")),
+            "{arguments:?}: {errors}"
+        );
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use program::{BASE, LOOP, elf};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{InputModes, LocalModes, OutputModes, tcgetattr};
+use rustix::termios::{InputModes, LocalModes, OutputModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -197,4 +197,60 @@ fn stuck_runs_return_the_terminal_when_signalled() {
     let (status, said) = session.end();
     assert_eq!(status.code(), Some(130), "{said}");
     assert!(said.contains("broken off"), "{said}");
+}
+
+/// Output of a command on a terminal with so many columns.
+fn shown(columns: u16, arguments: &[&str]) -> String {
+    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&main).unwrap();
+    unlockpt(&main).unwrap();
+    let name = ptsname(&main, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let user = open(name, flags, Mode::empty()).unwrap();
+    let size = Winsize {
+        ws_col: columns,
+        ws_row: 24,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&user, size).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(user.try_clone().unwrap())
+        .stderr(user)
+        .spawn()
+        .unwrap();
+    let (mut screen, mut shown) = (File::from(main), Vec::new());
+    let mut piece = [0; 4096];
+    // Linux fails the read when nobody has the other side any more.
+    while let Ok(length @ 1..) = screen.read(&mut piece) {
+        shown.extend_from_slice(&piece[..length]);
+    }
+    child.wait().unwrap();
+    String::from_utf8(shown).unwrap()
+}
+
+#[test]
+fn lines_fit_narrow_terminals() {
+    const COLUMNS: u16 = 60;
+    for arguments in [
+        &["--help"][..],
+        &["run", "-h"],
+        &["run", "--help"],
+        &["run", "none", "--seed", "99999999999999999999"],
+        &["explain"],
+        &["explain", "throughput"],
+        &["explain", "none"],
+        &["profile", "show", "k3-class"],
+    ] {
+        let shown = shown(COLUMNS, arguments);
+        assert!(shown.lines().count() > 1, "{arguments:?}: {shown}");
+        for line in shown.lines() {
+            let is_one_word = line.split_whitespace().count() == 1;
+            let fits = line.chars().count() <= COLUMNS.into();
+            assert!(fits || is_one_word, "{arguments:?}: {line}");
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-/// A table: the first column is set left, the others right.
+/// A table: the first column and columns of text are set left, the others right.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
+    /// Column of text.
+    text: usize,
 }
 
 impl Table {
@@ -13,7 +15,14 @@ impl Table {
     pub fn new<S: Into<String>>(headings: impl IntoIterator<Item = S>) -> Self {
         Self {
             rows: vec![headings.into_iter().map(Into::into).collect()],
+            text: 0,
         }
+    }
+
+    /// The same with text in this column, which is set left.
+    pub fn with_text(self, column: usize) -> Self {
+        let text = column;
+        Self { text, ..self }
     }
 
     /// The rows, the headings first.
@@ -40,6 +49,7 @@ impl fmt::Display for Table {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 match column {
                     0 => line += &format!("{cell:<width$}"),
+                    _ if column == self.text => line += &format!("  {cell:<width$}"),
                     _ => line += &format!("  {cell:>width$}"),
                 }
             }

@@ -37,6 +37,6 @@ pub(super) fn execute(
             trusted.join(", ")
         );
     }
-    output::say(format_args!("{}", output::folded(&text)));
+    output::say(format_args!("{text}"));
     Ok(())
 }

@@ -43,6 +43,5 @@ pub(super) fn execute(arguments: &DiffArguments) -> Result<(), Failure> {
 
 fn read(path: &Path) -> Result<Vec<Recorded>, Failure> {
     let text = std::fs::read_to_string(path).map_err(at(path))?;
-    Recorded::read(&text)
-        .map_err(|error| Failure::Laboratory(format!("{}: {error}", path.display())))
+    Recorded::read(&text).map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))
 }

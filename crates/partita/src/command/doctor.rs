@@ -86,7 +86,7 @@ impl Finding {
 pub(super) fn execute(arguments: &DoctorArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref()])?;
     let findings = findings();
-    output::say(format_args!("{}", output::folded(&text(&findings))));
+    output::say(format_args!("{}", text(&findings)));
     if let Some(path) = &arguments.json {
         write_json(path, &findings)?;
     }

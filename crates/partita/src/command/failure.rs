@@ -1,8 +1,11 @@
 //! Why the command did not do what was asked, and what the shell is told.
 
 use crate::bench::BenchError;
+use fuzz::observe::CaseError;
 use guest_images::ImagesError;
+use runner::checkpoint::CheckpointFailure;
 use runner::computer::ComputerError;
+use runner::kvm::KvmError;
 use runner::run::RunError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,11 +21,11 @@ use system::cache::NoCache;
 pub(super) const EXIT_CODES: &str =
     "Exit codes, those of `partita machine` aside, which its own --help lists:
   0    what was asked for was done; after a run: every VM powered off in order
-  1    the system file or a profile has mistakes; or `fuzz` has found something
-  2    the command line has mistakes
-  3    a run ended, but a VM failed or did not power off; or the farm has findings
+  1    the system file or a profile has mistakes
+  2    the command line has mistakes, or names a file that is not there or is of another kind
+  3    a run ended, but a VM failed or did not power off; or runs differ that should be equal; or `fuzz` has findings
   4    a run took longer than it may, or everybody in it waited for what would never come
-  5    a run could not be started, images could not be built, or an output could not be written
+  5    a run could not be made, images could not be built, or an output could not be written
   130  a run was broken off";
 
 /// Why the command did not do what was asked.
@@ -152,9 +155,15 @@ pub enum Failure {
     /// Parameters that are varied besides, so that a conclusion does not hang on them.
     #[error(transparent)]
     Nuisance(NuisanceError),
-    /// Anything else in the laboratory.
+    /// Options or files of the command line that do not go together.
     #[error("{0}")]
-    Laboratory(String),
+    Usage(String),
+    /// The host's system refuses something.
+    #[error("{0}: {1}")]
+    Host(&'static str, #[source] std::io::Error),
+    /// A run could not be made.
+    #[error("{0}")]
+    Unmade(String),
     /// Results that should be equal and are not.
     #[error("{0}")]
     Different(String),
@@ -182,7 +191,7 @@ impl Failure {
             Self::Output { .. } | Self::Unshown(_) => 5,
             Self::Measure(_)
             | Self::Grid(_)
-            | Self::Laboratory(_)
+            | Self::Usage(_)
             | Self::Plan(_)
             | Self::Expand(_)
             | Self::Nuisance(_) => 2,
@@ -193,6 +202,7 @@ impl Failure {
             Self::Series(_) => 130,
             Self::Vm(_) => 3,
             Self::TimeLimit(_) | Self::Waiting => 4,
+            Self::Host(..) | Self::Unmade(_) => 5,
             Self::Lacking(_) | Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => {
                 5
             }
@@ -240,6 +250,45 @@ impl From<PlanError> for Failure {
     }
 }
 
+impl From<CheckpointFailure> for Failure {
+    fn from(error: CheckpointFailure) -> Self {
+        match error {
+            CheckpointFailure::Computer(error) => Self::Computer(error),
+            CheckpointFailure::Memory(error) => Self::Run(error),
+            CheckpointFailure::Image(error) => Self::Run(error.into()),
+            CheckpointFailure::BrokenOff => Self::Interrupted,
+            CheckpointFailure::TimeLimit | CheckpointFailure::SpanTooLong => {
+                Self::TimeLimit(error.to_string())
+            }
+            other => Self::Unmade(other.to_string()),
+        }
+    }
+}
+
+impl From<KvmError> for Failure {
+    fn from(error: KvmError) -> Self {
+        match error {
+            KvmError::Images(error) => Self::Images(error),
+            KvmError::Computer(error) => Self::Computer(error),
+            KvmError::Checkpoint(error) => error.into(),
+            other => Self::Unmade(other.to_string()),
+        }
+    }
+}
+
+impl From<CaseError> for Failure {
+    /// A case that cannot be run is no finding.
+    fn from(error: CaseError) -> Self {
+        match error {
+            CaseError::BrokenOff => Self::Interrupted,
+            CaseError::Computer(error) => Self::Computer(error),
+            CaseError::Image(error) => Self::Run(error.into()),
+            CaseError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            other => Self::Unmade(other.to_string()),
+        }
+    }
+}
+
 impl From<PointError> for Failure {
     fn from(error: PointError) -> Self {
         match error {
@@ -254,5 +303,43 @@ pub(super) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
     move |error| Failure::File {
         path: path.to_owned(),
         error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn codes_follow_the_kind_of_failure() {
+        let path = || PathBuf::from("file");
+        let file = |kind: ErrorKind| Failure::File {
+            path: path(),
+            error: kind.into(),
+        };
+        let refused = || CheckpointFailure::File {
+            path: path(),
+            error: ErrorKind::StorageFull.into(),
+        };
+        for (failure, code) in [
+            (file(ErrorKind::NotFound), 2),
+            (file(ErrorKind::StorageFull), 5),
+            (Failure::Usage(String::new()), 2),
+            (Failure::Host("signals", Error::other("none")), 5),
+            (refused().into(), 5),
+            (KvmError::Checkpoint(refused()).into(), 5),
+            (CaseError::File(ErrorKind::StorageFull.into()).into(), 5),
+            (CheckpointFailure::SpanTooLong.into(), 4),
+            (KvmError::Checkpoint(CheckpointFailure::TimeLimit).into(), 4),
+            (CheckpointFailure::BrokenOff.into(), 130),
+            (CaseError::BrokenOff.into(), 130),
+            (Failure::Findings(1), 3),
+        ] {
+            let words = failure.to_string();
+            let listed = format!("  {code:<5}");
+            assert_eq!(failure.exit_code(), ExitCode::from(code), "{words}");
+            assert!(EXIT_CODES.contains(&listed), "{listed}");
+        }
     }
 }

@@ -74,11 +74,14 @@ const SYSTEMS: u64 = 10;
 
 pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref()])?;
+    if arguments.replay.is_none() {
+        output::check_folder(&arguments.findings)?;
+    }
     let (cache, hypervisor) = (Cache::made()?, arguments.hypervisor.path()?);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| Failure::Laboratory(error.to_string()))?;
+            .map_err(|error| Failure::Host("signals", error))?;
     }
     let programs = Programs {
         hypervisor: &hypervisor,
@@ -90,10 +93,11 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         stretch_us: arguments.stretch_us,
     };
     let mut tally = Tally::new(arguments.json.is_some());
+    let mut keep = Ok(());
     match &arguments.replay {
         Some(folder) => {
             let finding = Finding::read(folder).map_err(at(folder))?;
-            let tried = farm::attempt(finding.case, programs, bounds).map_err(failure)?;
+            let tried = farm::attempt(finding.case, programs, bounds)?;
             for line in &tried.observed.lines {
                 output::say_line(format_args!("{line}"));
             }
@@ -101,21 +105,19 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         }
         None => {
             let plan = plan(arguments, bounds);
-            let mut keep = Ok(());
             farm::run(&plan, programs, &mut |tried| {
                 tally.take(&tried);
                 if keep.is_ok() && !tried.finding.violations.is_empty() {
                     keep = keep_finding(arguments, programs, bounds, tried);
                 }
-            })
-            .map_err(failure)?;
-            keep?;
+            })?;
         }
     }
     tally.show();
     if let Some(path) = &arguments.json {
         write_json(path, &tally.tried.as_deref().unwrap_or_default())?;
     }
+    keep?;
     match tally.found {
         0 if stop.load(std::sync::atomic::Ordering::Relaxed) => Err(Failure::Interrupted),
         0 => Ok(()),
@@ -140,7 +142,7 @@ fn keep_finding(
         Ok(least) => write(&least).map(|_| ())?,
         // What was drawn is there already.
         Err(CaseError::BrokenOff) => {}
-        Err(error) => return Err(failure(error)),
+        Err(error) => return Err(error.into()),
     }
     output::say_line(format_args!("  {}", page.display()));
     Ok(())
@@ -161,16 +163,6 @@ fn plan(arguments: &FuzzArguments, bounds: Bounds) -> Plan {
         jobs: arguments.jobs,
         shard: (part, parts),
         bounds,
-    }
-}
-
-/// A case that cannot be run is no finding.
-fn failure(error: CaseError) -> Failure {
-    match error {
-        CaseError::BrokenOff => Failure::Interrupted,
-        CaseError::Computer(error) => Failure::Computer(error),
-        CaseError::Mistakes(mistakes) => Failure::Mistakes(mistakes),
-        other => Failure::Laboratory(other.to_string()),
     }
 }
 

@@ -137,7 +137,7 @@ impl LaboratoryArguments {
     /// The computer that is asked for.
     pub(super) fn computer(&self) -> Result<Computer, Failure> {
         match (self.on, &self.profile) {
-            (ComputerChoice::Qemu, Some(_)) => Err(Failure::Laboratory(String::from(
+            (ComputerChoice::Qemu, Some(_)) => Err(Failure::Usage(String::from(
                 "--profile is for the machine; leave it out, or run with --on machine",
             ))),
             (ComputerChoice::Qemu, None) => Ok(Computer::Qemu),
@@ -168,7 +168,7 @@ impl Laboratory {
             results.unwrap_or_else(|| cache.folder().join("results").join(format!("{name}.jsonl")));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let command = std::env::current_exe()
-            .map_err(|error| Failure::Laboratory(format!("this command's own file: {error}")))?;
+            .map_err(|error| Failure::Host("this command's own file", error))?;
         Ok(Self {
             cache,
             store: Mutex::new(Store::open(&results)?),
@@ -217,7 +217,7 @@ impl Laboratory {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))
-                .map_err(|error| Failure::Laboratory(format!("signals: {error}")))?;
+                .map_err(|error| Failure::Host("signals", error))?;
         }
         let took = self.took();
         let ahead = self.count(&points, &took);
@@ -400,11 +400,10 @@ impl Laboratory {
             checkpoint::make(&boot, path)
         };
         made.map_err(|error| match error {
-            CheckpointFailure::BrokenOff => Failure::Interrupted,
             CheckpointFailure::TimeLimit => {
                 Failure::TimeLimit(String::from("it did not come to its checkpoint in time"))
             }
-            other => Failure::Laboratory(other.to_string()),
+            other => other.into(),
         })
     }
 
@@ -444,5 +443,5 @@ pub(super) fn experiments() -> PathBuf {
 
 /// A profile by its name or file.
 pub(super) fn profile(name: &str) -> Result<Profile, Failure> {
-    Profile::find(name).map_err(|error| Failure::Laboratory(format!("--profile {name}: {error}")))
+    Ok(Profile::find(name)?)
 }

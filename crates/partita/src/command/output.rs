@@ -4,11 +4,15 @@
 //! room for it, and a file that is there afterwards is whole. Where a document goes to standard output, all text for people goes to
 //! standard error.
 
+mod fold;
+
 use super::failure::{Failure, at};
+use fold::fold;
 use std::fmt;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use study::laboratory::Entry;
 use study::laboratory::tidy::Tidy;
@@ -17,6 +21,8 @@ use study::laboratory::tidy::Tidy;
 const STANDARD: &str = "-";
 /// Bytes of the disk that are kept free for each file until it is written.
 const RESERVED_BYTES: u64 = 1 << 20;
+/// Exit code where the command line has mistakes.
+const USAGE: u8 = 2;
 
 /// Standard output for the document, once text for people goes to standard error instead.
 static DOCUMENT: OnceLock<File> = OnceLock::new();
@@ -60,6 +66,19 @@ fn check_one(path: &Path) -> Result<(), Failure> {
         reserved.extend(room.map(|room| (path.to_owned(), room)));
     }
     Ok(())
+}
+
+/// Makes a folder for files that are written later, if it is not there, and checks that they can be.
+///
+/// # Errors
+/// They cannot.
+pub(super) fn check_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(at(folder))?;
+    let tried = tempfile::tempfile_in(folder);
+    // The file whose name this error would tell is none that the user has named.
+    tried
+        .map(drop)
+        .map_err(|error| at(folder)(error.kind().into()))
 }
 
 /// Sends text for people to standard error from here on, and returns the standard output that was there.
@@ -120,13 +139,20 @@ fn lost(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
     move |error| Failure::Output { place, error }
 }
 
-/// Shows text for people. A failure is kept for [`shown`].
+/// Shows text for people, in lines that fit, if standard output is a terminal. A failure is kept for [`shown`].
 pub(super) fn say(text: fmt::Arguments<'_>) {
+    match columns(std::io::stdout()) {
+        Some(columns) => say_unfolded(&fold(&text.to_string(), columns)),
+        None => say_unfolded(&text.to_string()),
+    }
+}
+
+/// Shows text that programs read too, in its own lines. A failure is kept for [`shown`].
+pub(super) fn say_unfolded(text: &str) {
     let mut out = std::io::stdout().lock();
-    let written = out.write_fmt(text).and_then(|()| out.flush());
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     if let Err(error) = written {
-        let mut unshown = UNSHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        unshown.get_or_insert(error);
+        keep_failure(error);
     }
 }
 
@@ -135,23 +161,16 @@ pub(super) fn say_line(text: fmt::Arguments<'_>) {
     say(format_args!("{text}\n"));
 }
 
-/// Text whose lines fit on standard output, if that is a terminal.
-pub(super) fn folded(text: &str) -> String {
-    match columns(std::io::stdout()) {
-        Some(columns) => fold(text, columns),
-        None => String::from(text),
-    }
-}
-
 /// Shows a message on standard error, in lines that fit, if that is a terminal.
 pub fn note(text: fmt::Arguments<'_>) {
-    let text = format!("partita: {text}");
-    let text = match columns(std::io::stderr()) {
-        Some(columns) => fold(&text, columns),
-        None => text,
-    };
+    warn(&format!("partita: {text}\n"));
+}
+
+/// Shows text on standard error, in lines that fit, if that is a terminal.
+fn warn(text: &str) {
+    let folded = columns(std::io::stderr()).map(|columns| fold(text, columns));
     // Standard error may be gone; the exit code still tells.
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = write!(std::io::stderr(), "{}", folded.as_deref().unwrap_or(text));
 }
 
 /// Columns of a terminal.
@@ -160,38 +179,33 @@ fn columns(stream: impl std::os::fd::AsFd) -> Option<usize> {
     (size.ws_col > 0).then_some(size.ws_col.into())
 }
 
-/// Breaks lines at spaces so that none has more than `columns` characters, but for a word that is longer. The rest of a line is set in as
-/// its beginning is, and two further.
-fn fold(text: &str, columns: usize) -> String {
-    let mut folded = String::new();
-    for (number, line) in text.split('\n').enumerate() {
-        if number > 0 {
-            folded.push('\n');
-        }
-        if line.chars().count() <= columns {
-            folded.push_str(line);
-            continue;
-        }
-        let start = line.len() - line.trim_start().len();
-        let indent = " ".repeat(start);
-        folded.push_str(&indent);
-        let mut used = start;
-        for (place, word) in line.split_whitespace().enumerate() {
-            let length = word.chars().count();
-            if place > 0 && used + 1 + length > columns {
-                folded.push('\n');
-                folded.push_str(&indent);
-                folded.push_str("  ");
-                used = start + 2;
-            } else if place > 0 {
-                folded.push(' ');
-                used += 1;
-            }
-            folded.push_str(word);
-            used += length;
-        }
+/// Shows the help or the version that was asked for, or says what is wrong with the command line.
+///
+/// # Errors
+/// Standard output could not be written.
+pub fn show_usage(usage: &clap::Error) -> Result<ExitCode, Failure> {
+    let is_mistake = usage.use_stderr();
+    let is_terminal = match is_mistake {
+        true => std::io::stderr().is_terminal(),
+        false => std::io::stdout().is_terminal(),
+    };
+    let coloured = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let text = match coloured {
+        true => usage.render().ansi().to_string(),
+        false => usage.render().to_string(),
+    };
+    if is_mistake {
+        warn(&text);
+        return Ok(ExitCode::from(USAGE));
     }
-    folded
+    say(format_args!("{text}"));
+    shown().map(|()| ExitCode::SUCCESS)
+}
+
+/// Keeps the first failure to show text for people, for [`shown`].
+fn keep_failure(error: std::io::Error) {
+    let mut unshown = UNSHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    unshown.get_or_insert(error);
 }
 
 /// Checks that all text for people was shown. A reader that has gone, such as `head`, wanted no more.
@@ -292,17 +306,6 @@ mod tests {
         write(&report, b"after").unwrap();
         assert_eq!(std::fs::read_to_string(&report).unwrap(), "after");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn folded_lines_fit_and_keep_words() {
-        let text = "  one two three four\nshort\nhttps://a.very.long.word/that/stays end\n";
-        let folded = fold(text, 12);
-        assert_eq!(
-            folded,
-            "  one two\n    three\n    four\nshort\nhttps://a.very.long.word/that/stays\n  end\n"
-        );
-        assert_eq!(fold(text, 100), text);
     }
 
     #[test]

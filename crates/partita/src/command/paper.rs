@@ -343,7 +343,7 @@ impl PaperArguments {
 
 pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     let Some(paper) = arguments.paper else {
-        return Err(Failure::Laboratory(String::from("name a paper")));
+        return Err(Failure::Usage(String::from("name a paper")));
     };
     if arguments.register {
         return arguments.register(paper);

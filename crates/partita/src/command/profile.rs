@@ -104,7 +104,7 @@ fn measure(output: &std::path::Path, base: &str) -> Result<(), Failure> {
     profile.check()?;
     // A profile is made of tables and numbers.
     let text = toml::to_string(&profile).unwrap_or_default();
-    print(false, &(), text.trim_end());
+    output::say_unfolded(&(text.trim_end().to_owned() + "\n"));
     Ok(())
 }
 
@@ -175,6 +175,11 @@ fn table(headings: &[&str], entries: &[Entry]) -> String {
 }
 
 fn print(json: bool, value: &impl Serialize, text: &str) {
-    let json = json.then(|| serde_json::to_string_pretty(value).unwrap_or_default());
-    output::say_line(format_args!("{}", json.as_deref().unwrap_or(text)));
+    match json {
+        true => {
+            let text = serde_json::to_string_pretty(value).unwrap_or_default();
+            output::say_unfolded(&(text + "\n"));
+        }
+        false => output::say_line(format_args!("{text}")),
+    }
 }

@@ -22,12 +22,12 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
     let path = &arguments.report;
     let text = std::fs::read_to_string(path).map_err(at(path))?;
     let recorded = Recorded::read(&text)
-        .map_err(|error| Failure::Laboratory(format!("{}: {error}", path.display())))?;
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     if recorded
         .iter()
         .any(|run| run.point.computer == Computer::Qemu)
     {
-        return Err(Failure::Laboratory(format!(
+        return Err(Failure::Usage(format!(
             "{}: runs on QEMU take real time, and no two are alike; only the machine's can be repeated digit by digit",
             path.display()
         )));
@@ -88,7 +88,7 @@ fn find_system(system: &Path, arguments: &RerunArguments) -> Result<PathBuf, Fai
         .map(|folder| folder.join(system))
         .find(|path| path.is_file())
         .ok_or_else(|| {
-            Failure::Laboratory(format!(
+            Failure::Usage(format!(
                 "{}: there is no {} here, nor beside the report; go where it is, or name it with --system",
                 arguments.report.display(),
                 system.display()

@@ -107,7 +107,7 @@ fn outcome(
         return Ok((outcome, Figures::new()));
     }
     let window = Window::of(system).ok_or_else(|| {
-        Failure::Laboratory(String::from(
+        Failure::Usage(String::from(
             "--steady-state and --shares: not every VM is an exerciser that works for a time; each needs exercise=work \
              duration-ms=... of more than 100",
         ))
@@ -174,7 +174,7 @@ impl Reported<'_> {
         }
         let (report, table) = (self.report, measures::show(&shown));
         let waits = runner::summary::waits(report, figures);
-        let waits = waits.map_or_else(String::new, |waits| output::folded(&waits) + "\n\n");
+        let waits = waits.map_or_else(String::new, |waits| waits + "\n\n");
         output::say(format_args!(
             "\n{summary}\n{report}\n{waits}{table}{EXPLAIN}"
         ));
@@ -206,7 +206,7 @@ impl Reported<'_> {
 fn end_with(parent: u32) -> Result<(), Failure> {
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::TERM))
-        .map_err(|error| Failure::Laboratory(format!("--parent {parent}: {error}")))?;
+        .map_err(|error| Failure::Host("--parent", error.into()))?;
     let present = getppid().map(|id| id.as_raw_nonzero().get());
     if present.and_then(|id| u32::try_from(id).ok()) == Some(parent) {
         return Ok(());

@@ -11,7 +11,7 @@ pub(super) fn completions(shell: Shell, mut command: Command) -> Result<(), Fail
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command, "partita", &mut text);
     // Completions are made of this command's own words.
-    output::say(format_args!("{}", String::from_utf8_lossy(&text)));
+    output::say_unfolded(&String::from_utf8_lossy(&text));
     Ok(())
 }
 

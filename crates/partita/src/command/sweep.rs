@@ -51,7 +51,7 @@ pub(super) struct SweepArguments {
 pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let over = Variation::parse(&arguments.over)?;
     let values = study::sweep::quantities(&over)
-        .map_err(|why| Failure::Laboratory(format!("--over {}: {why}", arguments.over)))?;
+        .map_err(|why| Failure::Usage(format!("--over {}: {why}", arguments.over)))?;
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
     }

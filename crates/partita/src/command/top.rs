@@ -48,8 +48,7 @@ fn listen(
     if !live || !std::io::stdin().is_terminal() {
         return Ok(None);
     }
-    let terminal = RawTerminal::enter()
-        .map_err(|error| Failure::Laboratory(format!("the terminal: {error}")))?;
+    let terminal = RawTerminal::enter().map_err(|error| Failure::Host("the terminal", error))?;
     let (stop, asked) = (stop.clone(), asked.clone());
     std::thread::spawn(move || {
         for key in std::io::stdin().lock().bytes() {
@@ -70,7 +69,7 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, stop.clone())
-            .map_err(|error| Failure::Laboratory(format!("signals: {error}")))?;
+            .map_err(|error| Failure::Host("signals", error))?;
     }
     let Bench {
         mut run,
@@ -116,6 +115,8 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
             };
             match written {
                 Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    let error =
+                        std::io::Error::new(error.kind(), format!("standard output: {error}"));
                     return Err(Failure::Unshown(error));
                 }
                 Ok(()) if !ended => {}

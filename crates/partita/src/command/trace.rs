@@ -181,7 +181,7 @@ pub(super) fn draw_worst_wait(
 fn worst_wait(watched: &Watched) -> Result<(String, Window), Failure> {
     let mut bench = boot(watched)?;
     let no_exits = || {
-        Failure::Laboratory(String::from(
+        Failure::Usage(String::from(
             "no pause loop exited; --worst-wait needs a profile with pause-loop exiting, and a guest whose pause loops wait for a word",
         ))
     };
@@ -233,7 +233,7 @@ fn record(
     bench.run.machine.listen(Box::new(recorder.clone()));
     let over = |now| (recorder.begun()).is_some_and(|begun| now >= begun + window.end);
     follow(&mut bench, over, line);
-    let ended = |error| Failure::Laboratory(format!("the timeline: {error}"));
+    let ended = |error| Failure::Host("the timeline", error);
     bench.run.machine.stop_listening().map_err(ended)?;
     Ok(recorder.timeline())
 }
@@ -275,7 +275,7 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         output::say_line(format_args!("{line}"));
     })?;
     let Some((from, to)) = timeline.span() else {
-        return Err(Failure::Laboratory(format!(
+        return Err(Failure::Usage(format!(
             "nothing happened from {} ms to {} ms after the first vCPU had a hart; choose another stretch with --from and --length",
             arguments.from,
             arguments.from + arguments.length

@@ -16,6 +16,7 @@ pub(super) fn execute(
     disk: Option<&Path>,
     hypervisor: &HypervisorArgument,
 ) -> Result<(), Failure> {
+    output::check_folder(folder)?;
     let elf = hypervisor.path_for_board()?;
     let system = arguments.read_for(&elf)?;
     let cache = Cache::made()?;

@@ -45,17 +45,13 @@ pub(super) fn native(
             limit,
             stop: &stop,
         };
-        let failure = |error: String| Failure::Laboratory(error);
         if arguments.kvm {
-            runner::kvm::kvm_span(&boot, path, span, &mut show)
-                .map_err(|error| failure(error.to_string()))?
+            runner::kvm::kvm_span(&boot, path, span, &mut show)?
         } else {
-            runner::native::native_span(&boot, path, span, &mut show)
-                .map_err(|error| failure(error.to_string()))?
+            runner::native::native_span(&boot, path, span, &mut show)?
         }
     } else if arguments.kvm {
-        let outcome = runner::kvm::under_kvm(system, cache, &chosen, limit, &mut show);
-        outcome.map_err(|error| Failure::Laboratory(error.to_string()))?
+        runner::kvm::under_kvm(system, cache, &chosen, limit, &mut show)?
     } else {
         runner::native::native(system, cache, &chosen, limit, &mut show)?
     };

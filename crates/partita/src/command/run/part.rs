@@ -71,5 +71,5 @@ pub(super) fn alone(
         }
         Part::Shares(window) => fairness::measure(&boot, window, &mut show),
     };
-    outcome.map_err(|error| Failure::Laboratory(error.to_string()))
+    Ok(outcome?)
 }
