@@ -6,6 +6,7 @@ mod board;
 mod check;
 mod claims;
 mod compare;
+mod ctl;
 mod diff;
 mod doctor;
 mod explain;
@@ -73,6 +74,8 @@ enum Command {
     Claims(claims::ClaimsArguments),
     /// Runs every combination of what is varied with many start phases, and compares
     Compare(compare::CompareArguments),
+    /// Asks a run that has a control socket: commands of the operator's prompt, events, power-off
+    Ctl(ctl::CtlArguments),
     /// Compares the runs of two files phase by phase: what differs, and how surely
     Diff(diff::DiffArguments),
     /// Says what this computer has and lacks, and what to do about it
@@ -120,6 +123,9 @@ enum Command {
         /// Writes the JSON schema of system files instead, for editors
         #[arg(long)]
         schema: bool,
+        /// Writes the JSON schema of the control socket instead, for programs
+        #[arg(long, conflicts_with = "schema")]
+        control: bool,
     },
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
@@ -154,6 +160,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Manual { folder } => shell::manual(&folder, Arguments::command()),
         Command::Check { system, hypervisor } => check::execute(&system, hypervisor.as_deref()),
         Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Ctl(arguments) => ctl::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
@@ -173,7 +180,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Papers { .. } => Err(Failure::Usage(String::from(
             "the command papers is called `paper --all` now",
         ))),
-        Command::Reference { schema } => reference::execute(schema),
+        Command::Reference { schema, control } => reference::execute(schema, control),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Results(arguments) => results::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),

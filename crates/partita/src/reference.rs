@@ -3,10 +3,12 @@
 //! All of it is made of what the code itself reads by, so that the page (`docs/reference.md`) and the schema
 //! (`docs/system.schema.json`) that come of it can be held to it by a test.
 
+mod control;
 mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use control::schema as control_schema;
 pub use schema::schema;
 
 use abi::keys::{PapersMethod, ROWS, Row, Scope, Takes as KeyTakes, of};

@@ -14,6 +14,7 @@ pub mod images;
 pub mod kvm;
 pub mod measures;
 pub mod native;
+pub mod protocol;
 pub mod qemu;
 pub mod report;
 pub mod run;

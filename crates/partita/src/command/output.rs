@@ -208,6 +208,12 @@ fn keep_failure(error: std::io::Error) {
     unshown.get_or_insert(error);
 }
 
+/// Returns whether all that was said so far could be shown: a reader that has gone wants no more.
+pub(super) fn is_read() -> bool {
+    let unshown = UNSHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    unshown.is_none()
+}
+
 /// Checks that all text for people was shown. A reader that has gone, such as `head`, wanted no more.
 ///
 /// # Errors

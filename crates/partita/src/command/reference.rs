@@ -3,14 +3,17 @@
 use super::failure::Failure;
 use super::output;
 
-pub(super) fn execute(schema: bool) -> Result<(), Failure> {
-    let text = if schema {
-        let schema = crate::reference::schema();
-        let text = serde_json::to_string_pretty(&schema);
-        text.map_err(|error| Failure::Host("the schema", error.into()))? + "\n"
-    } else {
-        crate::reference::page()
+pub(super) fn execute(schema: bool, control: bool) -> Result<(), Failure> {
+    let schema = match (schema, control) {
+        (true, _) => crate::reference::schema(),
+        (_, true) => crate::reference::control_schema(),
+        (false, false) => {
+            output::say_unfolded(&crate::reference::page());
+            return Ok(());
+        }
     };
-    output::say_unfolded(&text);
+    let text = serde_json::to_string_pretty(&schema)
+        .map_err(|error| Failure::Host("the schema", error.into()))?;
+    output::say_unfolded(&(text + "\n"));
     Ok(())
 }

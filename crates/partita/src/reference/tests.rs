@@ -157,4 +157,9 @@ fn page_and_schema_are_the_codes() {
         is("system.schema.json") == schema,
         "partita reference --schema > docs/system.schema.json makes the schema anew"
     );
+    let control = serde_json::to_string_pretty(&control_schema()).unwrap() + "\n";
+    assert!(
+        is("control.schema.json") == control,
+        "partita reference --control > docs/control.schema.json makes the schema anew"
+    );
 }

@@ -4,7 +4,7 @@ use super::common::room;
 use super::{run_command, wait_for, with_console};
 use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 /// Single pages of a guest's run are free again when the run is over, and the next run takes them anew.
@@ -146,7 +146,9 @@ fn the_operator_and_programs_are_answered() {
     }
     let mut client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
     client
-        .write_all(b"vm list\nstats\nshare one 30\nnonsense\nvm list\nvm stop one\nvm stop two\n")
+        .write_all(
+            b"vm list\n{\"request\":\"command\",\"line\":\"stats\"}\nshare one 30\nnonsense\nvm list\nvm stop one\n",
+        )
         .unwrap();
     let answers: Vec<serde_json::Value> = std::io::BufRead::lines(std::io::BufReader::new(client))
         .take(6)
@@ -158,6 +160,19 @@ fn the_operator_and_programs_are_answered() {
     assert!(lines(2).contains("one: share 30"), "{answers:?}");
     assert!(lines(3).contains("there is no command"), "{answers:?}");
     assert!(lines(4).contains("share 30"), "{answers:?}");
+    let ctl = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+        command.arg("ctl").arg(&socket).args(words);
+        let Output { status, stdout, .. } = command.output().unwrap();
+        (status.code(), String::from_utf8_lossy(&stdout).into_owned())
+    };
+    let (code, version) = ctl(&["version"]);
+    assert_eq!(code, Some(0));
+    assert!(version.starts_with("protocol 1, "), "{version}");
+    assert!(ctl(&["vm", "list"]).1.contains("share 30"));
+    assert!(ctl(&["stats"]).1.contains("dispatches"));
+    assert_eq!(ctl(&["vm\tlist"]).0, Some(2));
+    assert_eq!(ctl(&["power-off"]).0, Some(0));
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -169,5 +184,7 @@ fn the_operator_and_programs_are_answered() {
             .unwrap()
             .contains("exerciser: ")
     );
+    let said = fs::read_to_string(logs.join("partita.log")).unwrap();
+    assert!(!said.contains("partita> "), "{said}");
     assert!(!socket.exists());
 }

@@ -143,6 +143,21 @@ impl Relay {
     }
 }
 
+/// A line without what the operator's prompt has written before it: the prompt is shown, and wiped for a line that comes meanwhile.
+pub(super) fn behind_prompt(line: &str) -> &str {
+    if !line.contains(PROMPT) {
+        return line;
+    }
+    let mut rest = line;
+    while let Some(less) = [PROMPT, "\r", "\x1b[K"]
+        .iter()
+        .find_map(|before| rest.strip_prefix(before))
+    {
+        rest = less;
+    }
+    rest
+}
+
 /// A line as a terminal shows it: without escape sequences, and without what a carriage return has written over.
 pub(super) fn plain(line: &str) -> String {
     let last = line
@@ -203,6 +218,19 @@ mod tests {
         assert_eq!(Line::of(&record), Line::Hypervisor(&record));
         assert_eq!(Line::of("[    0.1] Linux"), Line::Bare("[    0.1] Linux"));
         assert_eq!(Line::of("OpenSBI v1.5.1"), Line::Bare("OpenSBI v1.5.1"));
+    }
+
+    #[test]
+    fn lines_behind_prompts_are_their_writers() {
+        for line in [
+            "[one] up",
+            "\rpartita> \x1b[K\r\x1b[K[one] up",
+            "partita> \r\x1b[K[one] up",
+        ] {
+            assert_eq!(behind_prompt(line), "[one] up");
+        }
+        let own = "\r\x1b[K[one] a bar";
+        assert_eq!(behind_prompt(own), own);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! One run from start to end.
 
 use super::account::{Account, Ending, Outcome};
-use super::console::Relay;
-use super::control::{Control, Request, Socket};
+use super::console::{Relay, behind_prompt};
+use super::control::{Asked, Control, Socket};
 use super::live::LiveRun;
 use super::logs::Logs;
 use super::script::Script;
-use crate::computer::{self, Attendance, ComputerError, ComputerKind, Early, Piece, Setup};
+use crate::computer::{
+    self, Attendance, ComputerError, ComputerKind, Early, POWER_OFF_KEYS, Piece, Setup,
+};
 use abi::system::RESERVED_NAME;
 use machine::front::{RawTerminal, end_by};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -97,7 +99,7 @@ pub enum RunError {
 enum Event {
     Console(Piece),
     Keys(Vec<u8>),
-    Request(Request),
+    Asked(Asked),
     Signal,
 }
 
@@ -171,8 +173,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         table_is_due: false,
         unwritten: None,
     };
-    let control = options.control.as_deref();
-    let ending = session.follow(&options.on, &setup, limit, attendance, control)?;
+    let ending = session.follow(options, &setup, limit, attendance)?;
     let mut outcome = session.account.judge(ending);
     outcome.unwritten = session.unwritten;
     Ok(outcome)
@@ -221,21 +222,21 @@ impl Session {
     /// Switches the computer on and follows it to its end.
     fn follow(
         &mut self,
-        on: &ComputerKind,
+        options: &Options,
         setup: &Setup<'_>,
         limit: Option<Duration>,
         attendance: Attendance,
-        control: Option<&Path>,
     ) -> Result<Ending, RunError> {
         let interactive = self.interactive;
         let io = |what| move |error| RunError::System(what, error);
         let (events, happened) = channel();
         let console = forward(&events, Event::Console);
         let requests = events.clone();
-        let take = move |request| requests.send(Event::Request(request)).is_ok();
+        let take = move |asked| requests.send(Event::Asked(asked)).is_ok();
+        let control = options.control.as_deref();
         let socket = control.map(|path| Socket::listen(path, take));
         let _socket = socket.transpose().map_err(io("the control socket"))?;
-        let computer = computer::start(on, setup, attendance, console)?;
+        let computer = computer::start(&options.on, setup, attendance, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive
             .then(RawTerminal::enter)
@@ -304,8 +305,10 @@ impl Session {
                 live.type_keys(&keys);
                 Ok(())
             }
-            Ok(Event::Request(request)) => {
-                self.control.take(request);
+            Ok(Event::Asked(asked)) => {
+                if self.control.take(asked) {
+                    live.computer.send(POWER_OFF_KEYS);
+                }
                 Ok(())
             }
             // Failures to write end the run as a signal does.
@@ -401,7 +404,10 @@ impl Session {
 
     /// Keeps what a line says that ended at this time, and shows it if it is for people.
     fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
-        self.control.line(line);
+        if self.control.line(line) {
+            return Ok(());
+        }
+        let line = behind_prompt(line);
         if let Some(logs) = &mut self.logs {
             logs.line(line).map_err(of("the logs"))?;
         }

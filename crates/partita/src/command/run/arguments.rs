@@ -125,8 +125,8 @@ pub(in crate::command) struct RunArguments {
     /// Keeps each VM's lines in a file of its own in this folder, and the hypervisor's in partita.log
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["native", "kvm"])]
     pub(super) logs: Option<PathBuf>,
-    /// Makes a socket at which programs say what an operator says at the prompt, a command a line, and get a line of JSON for
-    /// each. The run goes on where all guests wait, as a command may still come
+    /// Makes a socket at which `partita ctl` and programs say what an operator says at the prompt, and get events; `partita
+    /// reference --control` writes its protocol. The run goes on where all guests wait, as a command may still come
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
     pub(super) control: Option<PathBuf>,
     /// Shows neither the guests' lines nor tables, but a summary of five lines; with --native or --kvm the measures alone
