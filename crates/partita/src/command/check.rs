@@ -3,7 +3,10 @@
 use super::failure::{Failure, at};
 use super::input::SystemArguments;
 use super::output;
+use abi::keys;
+use abi::system::Placement;
 use std::path::Path;
+use system::{FileName, System, Vm};
 
 pub(super) fn execute(
     arguments: &SystemArguments,
@@ -26,17 +29,82 @@ pub(super) fn execute(
     };
     let (vms, vcpus) = (count(vms, "VM"), count(vcpus as usize, "vCPU"));
     let harts = count(harts as usize, "hart");
-    let trusted: Vec<&str> = (system.vms.iter().filter(|vm| vm.drives_devices()))
-        .map(|vm| vm.name.as_str())
-        .collect();
-    let mut text = format!("{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}\n");
-    if !trusted.is_empty() {
-        text += &format!(
-            "  note: the guest of {} drives a device directly. Without an IOMMU the device reaches all memory, also that of other VMs. \
-             Set io = \"general\" for a guest that you do not trust.\n",
-            trusted.join(", ")
+    output::say(format_args!(
+        "{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}\n{}",
+        notes(&system)
+    ));
+    Ok(())
+}
+
+/// What is no mistake and yet to be known, a line each.
+fn notes(system: &System) -> String {
+    let names = |chosen: &dyn Fn(&&Vm) -> bool| {
+        let vms = system.vms.iter().filter(chosen);
+        let names: Vec<&str> = vms.map(|vm| vm.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    let mut notes = String::new();
+    if let Some(trusted) = names(&|vm| vm.drives_devices()) {
+        notes += &format!(
+            "  note: the guest of {trusted} drives a device directly. Without an IOMMU the device reaches all memory, also that of other VMs. \
+             Set io = \"general\" for a guest that you do not trust.\n"
         );
     }
-    output::say(format_args!("{text}"));
-    Ok(())
+    let doubtful = |vm: &&Vm| {
+        let resident = vm.get(keys::PLACEMENT) == Placement::Resident;
+        resident && vm.drives_devices() && is_no_linux(vm)
+    };
+    if let Some(doubtful) = names(&doubtful) {
+        notes += &format!(
+            "  note: the kernel of {doubtful} is no Linux. With placement = \"resident\" its drivers must honour dma-ranges; otherwise its devices \
+             reach memory of other VMs. Set placement = \"real\" or io = \"general\" unless you know that they do.\n"
+        );
+    }
+    notes
+}
+
+/// Returns true if the user's own kernel lacks the banner in which Linux names its version. Kernels that Partita makes honour
+/// `dma-ranges`.
+fn is_no_linux(vm: &Vm) -> bool {
+    const BANNER: &[u8] = b"Linux version ";
+    let FileName::Path(path) = &vm.kernel.value else {
+        return false;
+    };
+    let kernel = system::kernel::read(path);
+    kernel.is_ok_and(|kernel| !kernel.windows(BANNER.len()).any(|part| part == BANNER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use system::Document;
+
+    #[test]
+    fn resident_guests_other_than_linux_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("system.toml");
+        std::fs::write(folder.path().join("kernel"), "U-Boot 2026.01").unwrap();
+        std::fs::write(folder.path().join("linux"), "Linux version 6.12").unwrap();
+        std::fs::write(folder.path().join("disk"), "").unwrap();
+        let notes_of = |keys: &str| {
+            let text = format!(
+                "harts = 1\nmemory = \"1 GiB\"\n[vm.loader]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                 disks = [{{ file = \"disk\" }}]\n{keys}"
+            );
+            let document = Document::new(&path, text, &[]).unwrap();
+            notes(&System::read(&document).unwrap())
+        };
+        let doubtful = "kernel of loader is no Linux";
+        let resident = "placement = \"resident\"\n";
+        let found = notes_of(&format!("kernel = \"kernel\"\n{resident}"));
+        assert!(found.contains(doubtful), "{found}");
+        for keys in [
+            String::from("kernel = \"kernel\"\n"),
+            format!("kernel = \"linux\"\n{resident}"),
+            format!("kernel = \"kernel\"\nio = \"general\"\n{resident}"),
+        ] {
+            let found = notes_of(&keys);
+            assert!(!found.contains(doubtful), "{keys}: {found}");
+        }
+    }
 }
