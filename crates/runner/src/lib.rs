@@ -13,6 +13,7 @@ pub mod headless;
 pub mod images;
 pub mod kvm;
 pub mod measures;
+pub mod metrics;
 pub mod native;
 pub mod protocol;
 pub mod qemu;

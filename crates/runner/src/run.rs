@@ -5,6 +5,7 @@ mod console;
 mod control;
 mod live;
 mod logs;
+mod scrape;
 mod script;
 mod session;
 

@@ -58,6 +58,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         quiet: arguments.quiet,
         logs: arguments.logs.clone(),
         control: arguments.control.clone(),
+        metrics: arguments.metrics,
         on: computer(arguments)?,
     };
     let beside = Beside::start(arguments, &system, &cache)?;

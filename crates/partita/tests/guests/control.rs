@@ -3,7 +3,8 @@
 use super::common::room;
 use super::{run_command, wait_for, with_console};
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
@@ -135,12 +136,21 @@ fn the_operator_and_programs_are_answered() {
         .arg(&socket)
         .arg("--logs")
         .arg(&logs)
+        .args(["--metrics", "127.0.0.1:0"])
         .args(["--quiet", "--timeout", "240"]);
-    let child = command
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address = notes.find_map(|note| {
+        let note = note.unwrap();
+        let address = note.strip_prefix("partita: metrics at http://")?;
+        Some(String::from(address.strip_suffix("/metrics")?))
+    });
+    let address = address.unwrap();
     while !socket.exists() {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -172,6 +182,15 @@ fn the_operator_and_programs_are_answered() {
     assert!(ctl(&["vm", "list"]).1.contains("share 30"));
     assert!(ctl(&["stats"]).1.contains("dispatches"));
     assert_eq!(ctl(&["vm\tlist"]).0, Some(2));
+    let mut scrape = TcpStream::connect(&address).unwrap();
+    scrape
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: partita\r\n\r\n")
+        .unwrap();
+    let mut scraped = String::new();
+    scrape.read_to_string(&mut scraped).unwrap();
+    assert!(scraped.starts_with("HTTP/1.1 200 OK"), "{scraped}");
+    let state = "partita_vm_state{vm=\"two\",state=\"running\"} 1";
+    assert!(scraped.contains(state), "{scraped}");
     assert_eq!(ctl(&["power-off"]).0, Some(0));
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

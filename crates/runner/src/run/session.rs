@@ -5,6 +5,7 @@ use super::console::{Relay, behind_prompt};
 use super::control::{Asked, Control, Socket};
 use super::live::LiveRun;
 use super::logs::Logs;
+use super::scrape;
 use super::script::Script;
 use crate::computer::{
     self, Attendance, ComputerError, ComputerKind, Early, POWER_OFF_KEYS, Piece, Setup,
@@ -13,6 +14,7 @@ use abi::system::RESERVED_NAME;
 use machine::front::{RawTerminal, end_by};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{IsTerminal, Read, Write, stdin};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -50,6 +52,8 @@ pub struct Options {
     pub logs: Option<PathBuf>,
     /// A socket's file, at which programs can say what an operator says at the prompt.
     pub control: Option<PathBuf>,
+    /// Where metrics are served; the host chooses port 0.
+    pub metrics: Option<SocketAddr>,
     /// Computer to run it on.
     pub on: ComputerKind,
 }
@@ -140,7 +144,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         cache,
     };
     let mut attendance = Attendance {
-        keys: console.is_some() || options.control.is_some(),
+        keys: console.is_some() || options.control.is_some() || options.metrics.is_some(),
         person: console.is_some() && person,
         paced: console.is_some(),
         time_limit: None,
@@ -234,8 +238,14 @@ impl Session {
         let requests = events.clone();
         let take = move |asked| requests.send(Event::Asked(asked)).is_ok();
         let control = options.control.as_deref();
-        let socket = control.map(|path| Socket::listen(path, take));
+        let socket = control.map(|path| Socket::listen(path, take.clone()));
         let _socket = socket.transpose().map_err(io("the control socket"))?;
+        let metrics = options
+            .metrics
+            .map(|address| scrape::listen(address, take.clone()));
+        if let Some(address) = metrics.transpose().map_err(io("the metrics"))? {
+            eprintln!("partita: metrics at http://{address}/metrics");
+        }
         let computer = computer::start(&options.on, setup, attendance, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive

@@ -7,6 +7,7 @@ use runner::computer::Shift;
 use runner::computer::{Chosen, ComputerKind};
 use runner::qemu::Variant;
 use runner::window::Window;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use study::laboratory::{Computer as Place, Point};
@@ -86,7 +87,7 @@ pub(in crate::command) struct RunArguments {
     pub(super) checkpoint: Option<PathBuf>,
     /// Measures the steady part of the run alone, from when all VMs work to when the first ends: for systems whose VMs are all
     /// exercisers that work for a time
-    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
+    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "metrics"])]
     pub(super) steady_state: bool,
     /// Counts the round trips through the hypervisor in that part, by what the guest was left for: the measures `exit-latency-cycles` and
     /// `exit-latency-instructions`
@@ -94,7 +95,7 @@ pub(in crate::command) struct RunArguments {
     pub(super) exit_latency: bool,
     /// Measures besides what part of its share each VM had that always wanted it, in windows of 20 ms and of 200 ms: for systems
     /// whose VMs are all exercisers that work for a time
-    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "steady_state"])]
+    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "metrics", "steady_state"])]
     pub(super) shares: bool,
     /// Offsets at the beginning of the run, as JSON
     #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
@@ -129,6 +130,10 @@ pub(in crate::command) struct RunArguments {
     /// reference --control` writes its protocol. The run goes on where all guests wait, as a command may still come
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
     pub(super) control: Option<PathBuf>,
+    /// Serves the performance monitor's figures to Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9187; the host chooses port 0,
+    /// and the run says which. The run goes on where all guests wait
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["console", "native", "kvm"])]
+    pub(super) metrics: Option<SocketAddr>,
     /// Shows neither the guests' lines nor tables, but a summary of five lines; with --native or --kvm the measures alone
     #[arg(long, short, conflicts_with = "verbose")]
     pub(super) quiet: bool,
