@@ -16,6 +16,9 @@ use system::{Document, System};
 /// The profile of the machine.
 const PROFILE: &str = "k3-class";
 
+/// The disk of the works that have one, among the built files.
+const DISK: &str = "debian/disk";
+
 /// A work that brings round trips about.
 struct Work {
     name: &'static str,
@@ -91,6 +94,7 @@ pub fn measure_exit_latency(
         path: hypervisor.to_owned(),
         error,
     })?;
+    runner::images::ensure(cache, &[DISK], progress)?;
     let exerciser = hypervisor.with_file_name("exerciser");
     let mut work = Vec::new();
     for Work {
@@ -124,10 +128,10 @@ pub fn measure_exit_latency(
 fn system_text(exerciser: &Path, vms: &Vms, arguments: &str) -> String {
     let kernel = super::quoted(exerciser);
     let arguments = super::quoted_text(arguments);
-    let disk = "disks = [{ file = \"image:debian/disk\" }]";
+    let disk = format!("disks = [{{ file = \"image:{DISK}\" }}]");
     let (names, harts, vcpus, devices): (&[&str], _, _, _) = match vms {
         Vms::Two => (&["one", "two"], 2, 2, String::new()),
-        Vms::TwoWithDisks => (&["one", "two"], 2, 2, disk.to_owned()),
+        Vms::TwoWithDisks => (&["one", "two"], 2, 2, disk),
         Vms::OneWithDisk(io) => {
             let devices = format!("{disk}\nio = \"{io}\"\nplacement = \"resident\"");
             (&["one"], 1, 1, devices)
