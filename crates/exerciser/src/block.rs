@@ -120,7 +120,7 @@ impl Disk {
     /// The same, whose reads have so many buffers, 1 to 8.
     #[must_use]
     pub fn with_buffers(mut self, buffers: u64) -> Self {
-        self.buffers = buffers.clamp(1, exerciser::workload::MOST_SECTORS);
+        self.buffers = buffers.clamp(1, exerciser::workload::MAX_SECTORS);
         self
     }
 

@@ -5,8 +5,8 @@ mod reference;
 mod tests;
 
 pub use reference::{
-    MOST_LOCKS, MOST_PAGES, MOST_SECTORS, MOST_SPACES, MOST_TERMINALS, PARAMETERS, Parameter,
-    REFERENCE, Takes,
+    MAX_LOCKS, MAX_PAGES, MAX_SECTORS, MAX_SPACES, MAX_TERMINALS, PARAMETERS, Parameter, REFERENCE,
+    Takes,
 };
 
 use crate::arguments::{ArgumentError, Arguments};

@@ -27,7 +27,7 @@ pub const EXERCISE: Exercise = Exercise {
 };
 
 /// Pages of a hart at most.
-const MOST_PAGES: usize = 1024;
+const MAX_PAGES: usize = 1024;
 
 /// Findings of all harts.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let harts = super::harts(arguments)?;
     let rounds = arguments.number("rounds", 2000, 1, 1 << 40)?;
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
-    let pages = arguments.number("pages", 256, 1, MOST_PAGES as u64)?;
+    let pages = arguments.number("pages", 256, 1, MAX_PAGES as u64)?;
     let common_pages = arguments.number("common-pages", 64, 1, 1 << 20)?;
     let mut own = [0; MAX_HARTS];
     for region in own.iter_mut().take(harts) {
@@ -58,7 +58,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         let mut area = Own {
             base,
             pages,
-            written: [0; MOST_PAGES],
+            written: [0; MAX_PAGES],
         };
         for round in 1..=rounds {
             area.write(random.below(pages), round);
@@ -137,7 +137,7 @@ struct Own {
     base: u64,
     pages: u64,
     /// The round in which each was written last; 0 where it shows zeros, or was never used.
-    written: [u64; MOST_PAGES],
+    written: [u64; MAX_PAGES],
 }
 
 impl Own {

@@ -23,8 +23,8 @@ pub const EXERCISE: Exercise = Exercise {
     run,
 };
 
-/// The most harts whose questions and answers have an identity each.
-const MOST: usize = 24;
+/// Number of harts whose questions and answers have an identity each.
+const MAX_COUNTED_HARTS: usize = 24;
 
 /// The identity of a question by the hart of this index.
 const fn question(sender: usize) -> u64 {
@@ -33,16 +33,16 @@ const fn question(sender: usize) -> u64 {
 
 /// The identity of an answer by the hart of this index.
 const fn answer(sender: usize) -> u64 {
-    FIRST_COUNTED + (MOST + sender) as u64
+    FIRST_COUNTED + (MAX_COUNTED_HARTS + sender) as u64
 }
 
 /// Answers a question: called by the interrupt handler with what was claimed.
 pub fn serve(hart: &Hart, identity: u64) {
     let sender = identity
         .checked_sub(FIRST_COUNTED)
-        .map_or(MOST, |index| index as usize);
+        .map_or(MAX_COUNTED_HARTS, |index| index as usize);
     // Identities beyond the questions are answers.
-    if let Some(asker) = harts::all(MOST.min(board().hart_count)).get(sender) {
+    if let Some(asker) = harts::all(MAX_COUNTED_HARTS.min(board().hart_count)).get(sender) {
         asker.send(answer(hart.index()));
     }
 }
@@ -68,8 +68,8 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let wait = arguments.choice("wait", Wait::Both, &WAITS)?;
     let harts = super::harts(arguments)?;
     let board = board();
-    if !(2..=MOST).contains(&harts) {
-        say!("ipi needs 2 to {MOST} harts");
+    if !(2..=MAX_COUNTED_HARTS).contains(&harts) {
+        say!("ipi needs 2 to {MAX_COUNTED_HARTS} harts");
         return Ok(Verdict::Fail);
     }
     if arguments.choice("via", false, &[("imsic", false), ("sbi", true)])? {

@@ -38,7 +38,7 @@ pub const EXERCISE: Exercise = Exercise {
 };
 
 /// Pages of a window at most.
-const MOST_PAGES: usize = 64;
+const MAX_PAGES: usize = 64;
 /// Frames that pages can be mapped to: fewer than a 12-bit immediate counts to.
 const FRAMES: u64 = 256;
 /// The shared window: the gigabyte after the private one.
@@ -72,8 +72,8 @@ struct Arena {
     frames: u64,
     pages: usize,
     /// The frame that each shared page shows, and its version: odd while it changes.
-    shown: [AtomicU64; MOST_PAGES],
-    version: [AtomicU64; MOST_PAGES],
+    shown: [AtomicU64; MAX_PAGES],
+    version: [AtomicU64; MAX_PAGES],
     changing: AtomicBool,
     ready: AtomicUsize,
     done: AtomicUsize,
@@ -124,7 +124,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let harts = super::harts(arguments)?;
     let rounds = arguments.number("rounds", 20_000, 1, 1 << 40)?;
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
-    let pages = arguments.number("pages", 16, 1, MOST_PAGES as u64)? as usize;
+    let pages = arguments.number("pages", 16, 1, MAX_PAGES as u64)? as usize;
     let sleep_one_in = arguments.number("sleep-one-in", 200, 0, 1 << 32)?;
     let sweep_one_in = arguments.number("sweep-one-in", 50, 0, 1 << 32)?;
     let shares = arguments.choice("remap", true, &[("all", true), ("private", false)])?;
@@ -191,7 +191,7 @@ fn make_arena(pages: usize) -> Option<Arena> {
         frames: frames::take(FRAMES)?,
         pages,
         shown: core::array::from_fn(|page| AtomicU64::new(page as u64)),
-        version: [const { AtomicU64::new(0) }; MOST_PAGES],
+        version: [const { AtomicU64::new(0) }; MAX_PAGES],
         changing: AtomicBool::new(false),
         ready: AtomicUsize::new(0),
         done: AtomicUsize::new(0),
@@ -244,7 +244,7 @@ fn walk(
     parameters: &Parameters,
 ) {
     let mut random = Random::stream(parameters.seed, hart.index() as u64);
-    let mut shown = [[0u64; MOST_PAGES]; 2];
+    let mut shown = [[0u64; MAX_PAGES]; 2];
     for (space, shown) in spaces.iter().zip(&mut shown) {
         for (page, number) in shown.iter_mut().enumerate().take(arena.pages) {
             *number = random.below(FRAMES);

@@ -45,7 +45,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
     Parameter { name, takes, what }
 }
 
-/// More than anybody wants.
+/// Bound of numbers that have no other.
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
@@ -55,7 +55,7 @@ pub const REFERENCE: [Parameter; 35] = [
         "terminals",
         4,
         1,
-        MOST_TERMINALS,
+        MAX_TERMINALS,
         "jobs in the system at once: initiators of batch, terminals of time sharing, depth of I/O",
     ),
     number(
@@ -104,14 +104,14 @@ pub const REFERENCE: [Parameter; 35] = [
         "spaces",
         0,
         0,
-        MOST_SPACES,
+        MAX_SPACES,
         "address spaces, which the jobs share out among them; 0: addresses are not translated",
     ),
     number(
         "pages",
         64,
         1,
-        MOST_PAGES,
+        MAX_PAGES,
         "pages of 4 KiB of each address space",
     ),
     number(
@@ -156,16 +156,16 @@ pub const REFERENCE: [Parameter; 35] = [
     ),
     number("locks", 0, 0, MANY, "lock sections"),
     number("hold", 100, 0, MANY, "turns inside each lock section"),
-    number("lock-count", 1, 1, MOST_LOCKS, "locks to choose from"),
+    number("lock-count", 1, 1, MAX_LOCKS, "locks to choose from"),
     word(
         "lock",
         &["ticket", "swap", "queue"],
-        "how harts queue for a lock: the first come is served first, looking at one word; whoever looks first; the first come, each at a word of its own",
+        "order in which harts get a lock: as they came, all polling one word; the first that polls; as they came, each polling a word of its own",
     ),
     word(
         "spin",
         &["wrs", "pause", "pause-loop", "call", "busy"],
-        "how a spinning hart waits between two looks: LR and WRS.NTO, PAUSE, PAUSE in Linux's loop of a few instructions (without `request-one-in`), the hypervisor's spin call, or nothing",
+        "how a spinning hart waits between two polls: LR and WRS.NTO, PAUSE, PAUSE in Linux's loop of a few instructions (without `request-one-in`), the hypervisor's spin call, or nothing",
     ),
     number(
         "partner-one-in",
@@ -187,14 +187,14 @@ pub const REFERENCE: [Parameter; 35] = [
         "sectors",
         8,
         1,
-        MOST_SECTORS,
+        MAX_SECTORS,
         "size of a block read in sectors of 512 bytes",
     ),
     number(
         "buffers",
         1,
         1,
-        MOST_SECTORS,
+        MAX_SECTORS,
         "buffers of a block read; the sectors are divided among them, and what is left over is not read",
     ),
     word(
@@ -257,12 +257,12 @@ pub const PARAMETERS: [&str; REFERENCE.len()] = {
 };
 
 /// The most terminals.
-pub const MOST_TERMINALS: u64 = 1024;
+pub const MAX_TERMINALS: u64 = 1024;
 /// The most locks.
-pub const MOST_LOCKS: u64 = 64;
+pub const MAX_LOCKS: u64 = 64;
 /// The most address spaces.
-pub const MOST_SPACES: u64 = 64;
+pub const MAX_SPACES: u64 = 64;
 /// The most pages of one: a table of the last level.
-pub const MOST_PAGES: u64 = 512;
+pub const MAX_PAGES: u64 = 512;
 /// The most sectors of one read: one page.
-pub const MOST_SECTORS: u64 = 8;
+pub const MAX_SECTORS: u64 = 8;

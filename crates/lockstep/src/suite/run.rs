@@ -44,7 +44,7 @@ const WAITING: u64 = 10_000_000_000;
 /// Longest program file in bytes.
 const LONGEST: u64 = 1 << 30;
 /// Bytes of a program's output that are kept.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -180,7 +180,7 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
             .take_host_output()
             .into_iter()
             .chain(serial.drain(..));
-        output.extend(said.take(MOST_OUTPUT - output.len()));
+        output.extend(said.take(MAX_OUTPUT - output.len()));
         // A program whose trap handler traps retires nothing, and does not wait either.
         let waits = |hart: &Hart| hart.wait != Wait::Nothing;
         let is_lost = machine.retired() == before && !machine.harts().iter().any(waits);

@@ -74,7 +74,7 @@ pub(super) struct TraceArguments {
 }
 
 /// Most slices and marks of a timeline.
-const MOST_EVENTS: usize = 2_000_000;
+const MAX_EVENTS: usize = 2_000_000;
 
 /// A system that stands on the machine, ready to run.
 pub(super) struct Bench {
@@ -216,7 +216,7 @@ fn worst_wait(watched: &Watched) -> Result<(String, Window), Failure> {
     let window = Window {
         start: worst.start.saturating_sub(begun).saturating_sub(around),
         end: worst.end.saturating_sub(begun).saturating_add(around),
-        most: MOST_EVENTS,
+        most: MAX_EVENTS,
     };
     Ok((words, window))
 }
@@ -268,7 +268,7 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         Window {
             start: arguments.from * 1_000_000,
             end: (arguments.from + arguments.length) * 1_000_000,
-            most: MOST_EVENTS,
+            most: MAX_EVENTS,
         }
     };
     let timeline = record(&arguments.watched, window, &mut |line| {

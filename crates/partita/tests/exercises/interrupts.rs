@@ -2,7 +2,7 @@
 
 use super::common::hypervisor;
 use super::told::{dispatches, measure, migrations};
-use super::{COMPUTERS, GUEST_FILES, MOST_GUEST_FILES, SPINS, exercise, together};
+use super::{COMPUTERS, GUEST_FILES, MAX_GUEST_FILES, SPINS, exercise, together};
 
 const WAITS: [&str; 5] = [
     "host-interrupt",
@@ -15,7 +15,7 @@ const WAITS: [&str; 5] = [
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn interrupts_are_neither_lost_nor_doubled() {
-    interrupts_are_counted("machine", MOST_GUEST_FILES, "host-interrupt");
+    interrupts_are_counted("machine", MAX_GUEST_FILES, "host-interrupt");
     interrupts_are_counted("machine", 0, "self-wait");
     interrupts_are_counted("qemu", 3, "self-wait");
 }
@@ -23,7 +23,7 @@ fn interrupts_are_neither_lost_nor_doubled() {
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]
 fn soak_interrupts_arrive_exactly_once() {
-    for files in [MOST_GUEST_FILES, 3, 0] {
+    for files in [MAX_GUEST_FILES, 3, 0] {
         for wait in ["host-interrupt", "self-wait"] {
             interrupts_are_counted("machine", files, wait);
         }

@@ -74,7 +74,7 @@ const SPINS: [&str; 7] = [
 ];
 const GUEST_FILES: [u32; 3] = [7, 3, 0];
 /// QEMU has no more than seven.
-const MOST_GUEST_FILES: u32 = 63;
+const MAX_GUEST_FILES: u32 = 63;
 
 /// As many vCPUs as a VM can have work, wake each other and take locks, with fewer interrupt files than there are vCPUs and with enough.
 #[test]
@@ -82,7 +82,7 @@ const MOST_GUEST_FILES: u32 = 63;
 fn one_vm_runs_32_vcpus() {
     let work =
         "work duration-ms=0 jobs=2000 terminals=32 compute=1000 locks=2 hold=50 think-us=100";
-    for files in GUEST_FILES.into_iter().chain([MOST_GUEST_FILES]) {
+    for files in GUEST_FILES.into_iter().chain([MAX_GUEST_FILES]) {
         let files = format!("guest-interrupt-files={files}");
         let told = together("machine", work, &["vm.one.vcpus=32", &files]);
         assert!(told.contains("work harts=32 off-line=0"), "{told}");

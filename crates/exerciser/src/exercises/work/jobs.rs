@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use exerciser::random::Random;
-use exerciser::workload::{MOST_LOCKS, MOST_TERMINALS, Workload, think_time};
+use exerciser::workload::{MAX_LOCKS, MAX_TERMINALS, Workload, think_time};
 
 use super::Totals;
 use super::events;
@@ -48,10 +48,10 @@ impl Terminal {
     }
 }
 
-static TERMINALS: [Terminal; MOST_TERMINALS as usize] =
-    [const { Terminal::new() }; MOST_TERMINALS as usize];
-static LOCKS: [MeasuredLock; MOST_LOCKS as usize] =
-    [const { MeasuredLock::new() }; MOST_LOCKS as usize];
+static TERMINALS: [Terminal; MAX_TERMINALS as usize] =
+    [const { Terminal::new() }; MAX_TERMINALS as usize];
+static LOCKS: [MeasuredLock; MAX_LOCKS as usize] =
+    [const { MeasuredLock::new() }; MAX_LOCKS as usize];
 static NODES: [Node; MAX_HARTS] = [const { Node::new() }; MAX_HARTS];
 
 /// How often each hart has come to the start of its loop.

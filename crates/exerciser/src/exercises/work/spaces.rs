@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use exerciser::random::Random;
-use exerciser::workload::{MOST_SPACES, Workload};
+use exerciser::workload::{MAX_SPACES, Workload};
 use riscv::sbi::RFENCE;
 
 use crate::arch::paging::{self, IDENTITY_END, R, Space, W, WINDOW, X};
@@ -22,7 +22,7 @@ static CURRENT: [AtomicUsize; MAX_HARTS] = [const { AtomicUsize::new(0) }; MAX_H
 /// The address spaces of a workload, the same for all harts.
 #[derive(Debug)]
 pub struct Spaces {
-    spaces: [Option<Space>; MOST_SPACES as usize],
+    spaces: [Option<Space>; MAX_SPACES as usize],
     pages: u64,
     references: u64,
     fence_one_in: u64,
@@ -33,7 +33,7 @@ pub struct Spaces {
 impl Spaces {
     /// None where memory does not suffice.
     pub fn new(workload: &Workload) -> Option<Self> {
-        let mut spaces = [None; MOST_SPACES as usize];
+        let mut spaces = [None; MAX_SPACES as usize];
         for slot in spaces.iter_mut().take(workload.spaces as usize) {
             let space = Space::new()?;
             space.map(0, 0, IDENTITY_END, R | W | X)?;
