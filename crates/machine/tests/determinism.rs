@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use machine::monitor::Report;
 use machine::timing::Profile;
 use machine::{Config, Limit, Machine, Stop};
-use program::{BASE, addi, atomic, auipc, bne, elf, ld, power_off};
+use program::{BASE, addi, atomic, auipc, bne, elf, ld, power_off, with_predictor};
 
 const HARTS: u32 = 4;
 const ROUNDS: u32 = 1000;
@@ -106,12 +106,15 @@ fn functional_mode_repeats_itself() {
 
 #[test]
 fn timing_mode_repeats_itself_and_is_slower() {
-    let profile = Profile::default();
-    let whole = run(Some(&profile), WHOLE, Between::Nothing);
-    assert_eq!(whole, run(Some(&profile), WHOLE, Between::Nothing));
-    assert_eq!(whole, run(Some(&profile), 777, Between::Nothing));
-    assert_eq!(whole, run(Some(&profile), 1555, Between::Checkpoint));
-    assert!(whole.cycles > run(None, WHOLE, Between::Nothing).cycles);
+    let fast = run(None, WHOLE, Between::Nothing);
+    let plain = Profile::default();
+    for profile in [with_predictor(&plain), plain] {
+        let whole = run(Some(&profile), WHOLE, Between::Nothing);
+        assert_eq!(whole, run(Some(&profile), WHOLE, Between::Nothing));
+        assert_eq!(whole, run(Some(&profile), 777, Between::Nothing));
+        assert_eq!(whole, run(Some(&profile), 1555, Between::Checkpoint));
+        assert!(whole.cycles > fast.cycles);
+    }
 }
 
 /// Fast for a while, then measured: with a checkpoint in between or without.

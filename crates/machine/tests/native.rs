@@ -4,7 +4,7 @@ mod program;
 
 use machine::timing::{CacheProfile, Profile, ReplacementPolicy};
 use machine::{Config, Limit, Machine, Stop};
-use program::{BASE, add, addi, auipc, bne, elf, i_type, jal, jalr, power_off};
+use program::{BASE, add, addi, auipc, bne, elf, i_type, jal, jalr, power_off, with_predictor};
 use proptest::prelude::*;
 
 /// Rounds of each program: translations begin after some.
@@ -288,6 +288,12 @@ proptest! {
     #[test]
     fn random_programs_agree_in_timing_mode(program in programs()) {
         let profile = Profile::named("rocket-h").expect("it ships");
+        compare(&program, Some(&profile));
+    }
+
+    #[test]
+    fn random_programs_agree_with_predictors(program in programs()) {
+        let profile = with_predictor(&Profile::named("k3-class").expect("it ships"));
         compare(&program, Some(&profile));
     }
 

@@ -303,10 +303,11 @@ impl CodeCache {
         self.native = None;
     }
 
-    /// Makes translations those of a mode: with the costs of single instructions in the timing mode.
-    pub fn prepare(&mut self, costs: Option<&Costs>) {
+    /// Makes translations those of a mode: with the costs of single instructions in the timing mode, and without branches and jumps
+    /// if these are predicted.
+    pub fn prepare(&mut self, costs: Option<&Costs>, predicted: bool) {
         if let Some(native) = &mut self.native {
-            native.prepare(costs);
+            native.prepare(costs, predicted);
         }
     }
 

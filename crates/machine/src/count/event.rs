@@ -59,11 +59,15 @@ pub enum Event {
     MemoryQueue = 25,
     /// Lines that had to be written back to memory because of the hart.
     WriteBacks = 26,
+    /// Branches and jumps whose direction or target the predictor had wrong.
+    Mispredictions = 27,
+    /// Branches and jumps whose direction was predicted rightly, and whose target the branch target buffer lacked.
+    TargetMisses = 28,
 }
 
 impl Event {
     /// One more than the greatest number.
-    pub const COUNT: usize = 27;
+    pub const COUNT: usize = 29;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT - 1] = [
@@ -93,6 +97,8 @@ impl Event {
         Self::WalkCycles,
         Self::MemoryQueue,
         Self::WriteBacks,
+        Self::Mispredictions,
+        Self::TargetMisses,
     ];
 
     /// The event of a number.
@@ -132,6 +138,8 @@ impl Event {
             Self::WalkCycles => "walk-cycles",
             Self::MemoryQueue => "memory-queue-cycles",
             Self::WriteBacks => "write-backs",
+            Self::Mispredictions => "mispredictions",
+            Self::TargetMisses => "btb-misses",
         }
     }
 
@@ -174,6 +182,12 @@ impl Event {
             }
             Self::WriteBacks => {
                 "lines written back to memory to make room or by CBO.CLEAN and CBO.FLUSH"
+            }
+            Self::Mispredictions => {
+                "branches and jumps whose direction or target the predictor had wrong"
+            }
+            Self::TargetMisses => {
+                "branches and jumps of a direction predicted rightly whose target the branch target buffer lacked"
             }
         }
     }

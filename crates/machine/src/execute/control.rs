@@ -2,25 +2,42 @@
 
 use super::Exit;
 use super::Mode;
-use super::measure::cost;
+use super::measure::{cost, predict};
 use super::position::{Jump, Position, Step};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::Operation;
 use crate::system::System;
+use crate::timing::Transfer;
 use crate::zicsr::Next;
 
 /// Jumps, and ends of blocks that no instruction makes.
 #[inline(always)]
-pub(super) fn jump(hart: &mut Hart, position: Position) -> Step {
+pub(super) fn jump<M: Mode>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
     let target = || position.block().wrapping_add(position.immediate());
     match position.operation() {
         Operation::Stale => Step::Leave(Jump::unlinked(position.block(), 0)),
         Operation::Jal => {
-            hart.x[position.rd()] = position.behind_jump();
-            position.linked(target(), position.count())
+            let (target, behind) = (target(), position.behind_jump());
+            if M::TIMED {
+                let call = is_link(position.rd()).then_some(behind);
+                predict(hart, system, position, Transfer::Direct { target, call });
+            }
+            hart.x[position.rd()] = behind;
+            position.linked(target, position.count())
+        }
+        Operation::Jump => {
+            let target = target();
+            if M::TIMED {
+                let jump = Transfer::Direct { target, call: None };
+                predict(hart, system, position, jump);
+            }
+            position.linked(target, position.count())
         }
         Operation::Jalr => {
             let target = hart.x[position.rs1()].wrapping_add(position.immediate()) & !1;
+            if M::TIMED {
+                predict(hart, system, position, indirect(position, target));
+            }
             hart.x[position.rd()] = position.behind_jump();
             Step::Leave(Jump::unlinked(target, position.count()))
         }
@@ -28,30 +45,63 @@ pub(super) fn jump(hart: &mut Hart, position: Position) -> Step {
     }
 }
 
+/// Tests whether a register holds return addresses by convention: unprivileged specification, "Unconditional Jumps".
+const fn is_link(register: usize) -> bool {
+    matches!(register, 1 | 5)
+}
+
+/// JALR as a predictor sees it. The same chapter has the table of what a return stack does.
+#[inline(always)]
+const fn indirect(position: Position, target: u64) -> Transfer {
+    let (rd, rs1) = (position.rd(), position.rs1());
+    Transfer::Indirect {
+        target,
+        call: if is_link(rd) {
+            Some(position.behind_jump())
+        } else {
+            None
+        },
+        returns: is_link(rs1) && rd != rs1,
+    }
+}
+
 /// Conditional branch on rs1 and rs2.
 #[inline(always)]
-pub(super) fn branch(
-    hart: &Hart,
+pub(super) fn branch<M: Mode>(
+    hart: &mut Hart,
+    system: &mut System,
     position: Position,
     condition: impl FnOnce(u64, u64) -> bool,
 ) -> Step {
-    if condition(hart.x[position.rs1()], hart.x[position.rs2()]) {
-        let target = position.block().wrapping_add(position.immediate());
-        position.linked(target, position.count())
-    } else {
-        Step::Next
-    }
+    let taken = condition(hart.x[position.rs1()], hart.x[position.rs2()]);
+    branch_if::<M>(hart, system, position, taken)
 }
 
 /// Conditional branch on rs1 alone: C.BEQZ, C.BNEZ and comparisons with x0.
 #[inline(always)]
-pub(super) fn branch_zero(
-    hart: &Hart,
+pub(super) fn branch_zero<M: Mode>(
+    hart: &mut Hart,
+    system: &mut System,
     position: Position,
     condition: impl FnOnce(u64) -> bool,
 ) -> Step {
-    if condition(hart.x[position.rs1()]) {
-        let target = position.block().wrapping_add(position.immediate());
+    let taken = condition(hart.x[position.rs1()]);
+    branch_if::<M>(hart, system, position, taken)
+}
+
+#[inline(always)]
+fn branch_if<M: Mode>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    taken: bool,
+) -> Step {
+    let target = position.block().wrapping_add(position.immediate());
+    if M::TIMED {
+        let transfer = Transfer::Branch(taken.then_some(target));
+        predict(hart, system, position, transfer);
+    }
+    if taken {
         position.linked(target, position.count())
     } else {
         Step::Next

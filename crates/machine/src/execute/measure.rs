@@ -1,5 +1,6 @@
 //! Where the execution loop asks the timing models.
 
+use super::position::Position;
 use crate::base::{Fence, VirtualFence};
 use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
@@ -7,7 +8,7 @@ use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Scalar};
 use crate::profile::Costs;
 use crate::system::System;
-use crate::timing::{Charge, LINE_SHIFT, LineAccess, PageName, Walked};
+use crate::timing::{Charge, LINE_SHIFT, LineAccess, PageName, Transfer, Walked};
 use crate::translation::{View, WalkTrace};
 
 /// A cost in cycles, 0 without models. Looked for where it is needed: few of the instructions that come here cost more than a
@@ -15,6 +16,23 @@ use crate::translation::{View, WalkTrace};
 #[inline(always)]
 pub(super) fn cost(system: &System, of: impl FnOnce(&Costs) -> u64) -> u64 {
     system.timing.as_ref().map_or(0, |timing| of(&timing.costs))
+}
+
+/// Tells the hart's predictor, if there is one, of a branch or jump, and charges what it did not know.
+#[inline(always)]
+pub(super) fn predict(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    transfer: Transfer,
+) {
+    if let Some(timing) = &mut system.timing
+        && timing.predicts()
+    {
+        let (id, mode) = (hart.id, hart.mode());
+        let counts = hart.counts.of(mode);
+        hart.cycles += timing.transfer(id, (position.pc(), transfer), counts);
+    }
 }
 
 impl Hart {

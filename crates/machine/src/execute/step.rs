@@ -17,16 +17,20 @@ pub(super) fn step<M: Mode>(hart: &mut Hart, system: &mut System, position: Posi
     use Operation as Op;
     match position.operation() {
         Op::Stale | Op::FallThrough | Op::Jump | Op::Jal | Op::Jalr => {
-            control::jump(hart, position)
+            control::jump::<M>(hart, system, position)
         }
-        Op::Beq => branch(hart, position, |a, b| a == b),
-        Op::Bne => branch(hart, position, |a, b| a != b),
-        Op::Blt => branch(hart, position, |a, b| a.cast_signed() < b.cast_signed()),
-        Op::Bge => branch(hart, position, |a, b| a.cast_signed() >= b.cast_signed()),
-        Op::Bltu => branch(hart, position, |a, b| a < b),
-        Op::Bgeu => branch(hart, position, |a, b| a >= b),
-        Op::Beqz => branch_zero(hart, position, |a| a == 0),
-        Op::Bnez => branch_zero(hart, position, |a| a != 0),
+        Op::Beq => branch::<M>(hart, system, position, |a, b| a == b),
+        Op::Bne => branch::<M>(hart, system, position, |a, b| a != b),
+        Op::Blt => branch::<M>(hart, system, position, |a, b| {
+            a.cast_signed() < b.cast_signed()
+        }),
+        Op::Bge => branch::<M>(hart, system, position, |a, b| {
+            a.cast_signed() >= b.cast_signed()
+        }),
+        Op::Bltu => branch::<M>(hart, system, position, |a, b| a < b),
+        Op::Bgeu => branch::<M>(hart, system, position, |a, b| a >= b),
+        Op::Beqz => branch_zero::<M>(hart, system, position, |a| a == 0),
+        Op::Bnez => branch_zero::<M>(hart, system, position, |a| a != 0),
         Op::Lb => load::<M, u8>(hart, system, position, |v| v as i8 as i64 as u64),
         Op::Lh => load::<M, u16>(hart, system, position, |v| v as i16 as i64 as u64),
         Op::Lw => load::<M, u32>(hart, system, position, |v| v as i32 as i64 as u64),

@@ -186,6 +186,12 @@ impl Operation {
         )
     }
 
+    /// Tests whether this is a branch or jump.
+    #[must_use]
+    pub const fn transfers_control(self) -> bool {
+        self.is_relative() || matches!(self, Self::Jalr)
+    }
+
     /// Tests whether `immediate` is a branch or jump displacement.
     #[must_use]
     pub const fn is_relative(self) -> bool {

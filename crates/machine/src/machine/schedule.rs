@@ -80,7 +80,8 @@ impl Machine {
         }
         let timing = self.system.timing.as_ref().filter(|_| M::TIMED);
         let costs = timing.map(|timing| timing.costs);
-        self.system.memory.code.prepare(costs.as_ref());
+        let predicted = timing.is_some_and(|timing| timing.predicts());
+        (self.system.memory.code).prepare(costs.as_ref(), predicted);
         let last_instruction = limit
             .instructions
             .map(|more| self.retired().saturating_add(more));

@@ -18,7 +18,7 @@ impl Native {
     }
 
     /// Never called.
-    pub const fn prepare(&mut self, _costs: Option<&Costs>) {}
+    pub const fn prepare(&mut self, _costs: Option<&Costs>, _predicted: bool) {}
 
     /// Never called.
     pub const fn clear(&mut self) {}

@@ -1,6 +1,6 @@
 //! Which profiles are impossible, as far as values have to fit together.
 
-use super::{CacheProfile, Profile, ProfileError, TlbProfile};
+use super::{CacheProfile, PredictorProfile, Profile, ProfileError, TlbProfile};
 use crate::base::{LINE_SHIFT, Paging, PmpEntries, VectorLength};
 
 /// Impossible value: key, fault and remedy.
@@ -71,6 +71,28 @@ fn walk_cache(key: &str, size: TlbProfile) -> Result<(), Impossible> {
     tlb(key, size)
 }
 
+/// Counters are chosen by bits of an address, of which the history can change no more than there are.
+fn predictor(size: PredictorProfile) -> Result<(), Impossible> {
+    if !size.counters.is_power_of_two() {
+        let message = format!("{} counters", size.counters);
+        return Err(impossible(
+            "predictor.counters",
+            message,
+            "use a power of two",
+        ));
+    }
+    if u32::from(size.history) > size.counters.ilog2() {
+        let message = format!(
+            "{} bits of history for {} counters",
+            size.history, size.counters
+        );
+        let remedy = "use no more bits than choose a counter";
+        return Err(impossible("predictor.history", message, remedy));
+    }
+    let (targets, ways) = (size.targets.into(), size.target_ways.into());
+    sets("predictor.targets", targets, ways)
+}
+
 impl Profile {
     /// Everything that does not fit together.
     pub(super) fn impossible(&self) -> Vec<Impossible> {
@@ -98,7 +120,8 @@ impl Profile {
             let remedy = "use fewer than l1d has sets";
             Err(impossible("prefetcher.distance", message, remedy))
         });
-        let checks = checks.into_iter().chain([stream]);
+        let predictor = self.predictor.map_or(Ok(()), predictor);
+        let checks = checks.into_iter().chain([stream, predictor]);
         let mut found: Vec<_> = checks.filter_map(Result::err).collect();
         if self.timebase > self.hertz {
             let message = format!("{} Hz, and the harts have {}", self.timebase, self.hertz);
@@ -146,7 +169,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{NAMES, PrefetcherProfile, VectorProfile};
+    use crate::profile::{NAMES, PrefetcherProfile, ReplacementPolicy, VectorProfile};
 
     #[test]
     fn what_ships_is_usable() {
@@ -158,10 +181,21 @@ mod tests {
         }
     }
 
+    fn predictor(counters: u32, history: u8, targets: u32) -> PredictorProfile {
+        PredictorProfile {
+            counters,
+            history,
+            targets,
+            target_ways: 4,
+            replacement: ReplacementPolicy::Fifo,
+            returns: 4,
+        }
+    }
+
     #[test]
     fn contradictions_are_refused_by_key() {
         type Change = fn(&mut Profile);
-        let changes: [(Change, &str); 15] = [
+        let changes: [(Change, &str); 18] = [
             (|p| p.l1i.ways = 0, "l1i: sets of 0"),
             (|p| p.l1d.ways = 3, "l1d: 1024 entries in sets of 3"),
             (|p| p.l1d.size = 98304, "l1d: 1536 entries in sets of 4"),
@@ -199,6 +233,18 @@ mod tests {
                     })
                 },
                 "prefetcher.distance: 256 lines in front",
+            ),
+            (
+                |p| p.predictor = Some(predictor(100, 4, 32)),
+                "predictor.counters: 100 counters",
+            ),
+            (
+                |p| p.predictor = Some(predictor(128, 8, 32)),
+                "predictor.history: 8 bits of history for 128",
+            ),
+            (
+                |p| p.predictor = Some(predictor(128, 7, 24)),
+                "predictor.targets: 24 entries in sets of 4",
             ),
             (
                 |p| p.vector = Some(VectorProfile { vlen: 384 }),

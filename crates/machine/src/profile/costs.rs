@@ -79,6 +79,12 @@ costs! {
     /// The least time between two lines that memory delivers; a miss waits for its turn. Zero: no limit.
     #[serde(default)]
     memory_gap,
+    /// A branch or jump whose direction or target the predictor had wrong.
+    #[serde(default)]
+    mispredict,
+    /// A branch or jump whose direction the predictor had right, and whose target it did not know.
+    #[serde(default)]
+    redirect,
     /// The purge by hardware at an entry to a guest: docs/reference/extensions.md.
     #[serde(default)]
     purge,

@@ -172,6 +172,34 @@ const PREFETCHER: &[Row] = &[
         "on their way at once, at most",
     ),
 ];
+const PREDICTOR: &[Row] = &[
+    number(
+        "counters",
+        (1, 1 << 16),
+        "counters",
+        "of two bits, which predict directions",
+    ),
+    number(
+        "history",
+        (0, 16),
+        "branches",
+        "whose directions choose a counter together with the address; 0: bimodal",
+    ),
+    number(
+        "targets",
+        (1, 1 << 14),
+        "entries",
+        "of the branch target buffer",
+    ),
+    number("target_ways", (1, 255), "entries", "entries of a set of it"),
+    number(
+        "returns",
+        (0, 64),
+        "addresses",
+        "that the return stack holds",
+    ),
+    REPLACEMENT,
+];
 const CACHE: &[Row] = &[
     number(
         "size",
@@ -216,7 +244,7 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 15] = [
+const OPTIONAL: [&str; 17] = [
     "line",
     "replacement",
     "store_buffer",
@@ -230,6 +258,8 @@ const OPTIONAL: [&str; 15] = [
     "update",
     "line_crossing",
     "memory_gap",
+    "mispredict",
+    "redirect",
     "purge",
     "broadcast",
 ];
@@ -282,6 +312,14 @@ const COSTS: &[Row] = &[
     cycles(
         "memory_gap",
         "least time between two lines of a channel of memory; 0: no limit",
+    ),
+    cycles(
+        "mispredict",
+        "a branch or jump whose direction or target was predicted wrongly",
+    ),
+    cycles(
+        "redirect",
+        "a branch or jump whose target was known when it was decoded, not before",
     ),
     cycles("purge", "the purge by hardware at an entry to a guest"),
     cycles("broadcast", "the broadcast fence, for each other hart"),
@@ -346,6 +384,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("", MACHINE, Need::Always),
     ("memory", MEMORY, Need::WithTable),
     ("prefetcher", PREFETCHER, Need::WithTable),
+    ("predictor", PREDICTOR, Need::WithTable),
     ("l1i", CACHE, Need::Always),
     ("l1d", CACHE, Need::Always),
     ("l2", CACHE, Need::WithTable),

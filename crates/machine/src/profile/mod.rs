@@ -16,7 +16,7 @@ pub use mistake::{Mistake, Mistakes};
 pub use service::{Chance, Faults, Service};
 pub use structures::{
     CacheProfile, DiskProfile, FenceRules, Geometry, Honours, MemoryProfile, NetworkProfile,
-    PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile, VectorProfile,
+    PredictorProfile, PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile, VectorProfile,
 };
 
 use std::path::{Path, PathBuf};
@@ -72,6 +72,9 @@ pub struct Profile {
     /// Prefetcher of streams, if there is one.
     #[serde(default)]
     pub prefetcher: Option<PrefetcherProfile>,
+    /// Predictor of branches, if there is one.
+    #[serde(default)]
+    pub predictor: Option<PredictorProfile>,
     /// First-level instruction cache, a hart's own.
     pub l1i: CacheProfile,
     /// First-level data cache, a hart's own.
@@ -232,6 +235,7 @@ impl Default for Profile {
             store_buffer: 0,
             memory: None,
             prefetcher: None,
+            predictor: None,
             l1i: CacheProfile::new(64 << 10, 4),
             l1d: CacheProfile::new(64 << 10, 4),
             l2: Some(CacheProfile::new(4 << 20, 16)),
@@ -269,6 +273,8 @@ impl Default for Profile {
                 update: 10,
                 line_crossing: 1,
                 memory_gap: 0,
+                mispredict: 0,
+                redirect: 0,
                 purge: 15,
                 broadcast: 40,
             },

@@ -252,7 +252,9 @@ fn number(value: &DeValue<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{MemoryProfile, PrefetcherProfile, VectorProfile};
+    use crate::profile::{
+        MemoryProfile, PredictorProfile, PrefetcherProfile, ReplacementPolicy, VectorProfile,
+    };
 
     const GOOD: &str = include_str!("../../../../profiles/rocket-h.toml");
 
@@ -376,6 +378,14 @@ mod tests {
             streams: 1,
             distance: 1,
             outstanding: 1,
+        });
+        full.predictor = Some(PredictorProfile {
+            counters: 1,
+            history: 0,
+            targets: 1,
+            target_ways: 1,
+            replacement: ReplacementPolicy::Fifo,
+            returns: 0,
         });
         full.vector = Some(VectorProfile { vlen: 128 });
         let value = toml::Value::try_from(&full).expect("serializes");

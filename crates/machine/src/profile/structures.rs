@@ -58,6 +58,37 @@ pub struct PrefetcherProfile {
     pub outstanding: u16,
 }
 
+/// A predictor of branches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PredictorProfile {
+    /// Two-bit counters of directions, a power of two.
+    pub counters: u32,
+    /// Last branches whose directions choose the counter together with the address (gshare); 0: the address alone does (bimodal).
+    pub history: u8,
+    /// Branches and jumps whose targets are kept: entries of the branch target buffer.
+    pub targets: u32,
+    /// Entries of a set of that buffer.
+    pub target_ways: u16,
+    /// Which entry of a full set of that buffer has to go.
+    #[serde(default)]
+    pub replacement: ReplacementPolicy,
+    /// Return addresses that are kept.
+    pub returns: u16,
+}
+
+impl PredictorProfile {
+    /// Sets and ways of the branch target buffer.
+    #[must_use]
+    pub fn geometry(self) -> Geometry {
+        let ways = usize::from(self.target_ways.max(1));
+        Geometry {
+            sets: (self.targets as usize / ways).max(1),
+            ways,
+        }
+    }
+}
+
 /// A cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::Evicted;
 use super::filter::{FilterTables, LineFilter, PageFilter, PageName};
 use super::flights::Flights;
+use super::predictor::Predictor;
 use super::prefetcher::Prefetcher;
 use super::tlb::{Entry, Tlb};
 use super::{Cache, Charge, FenceRules, Honours, Profile, Space};
@@ -90,6 +91,7 @@ pub struct HartTiming {
     /// Lines on their way that nothing waits for.
     pub(super) flights: Flights,
     pub(super) prefetcher: Option<Prefetcher>,
+    pub(super) predictor: Option<Predictor>,
 }
 
 impl HartTiming {
@@ -110,6 +112,7 @@ impl HartTiming {
             walks: WalkCaches::new(profile),
             flights: Flights::default(),
             prefetcher: profile.prefetcher.map(Prefetcher::new),
+            predictor: profile.predictor.map(Predictor::new),
         }
     }
 
@@ -125,9 +128,15 @@ impl HartTiming {
             (None, None) => true,
             _ => false,
         };
+        let predictor = match (&self.predictor, profile.predictor) {
+            (Some(predictor), Some(profile)) => predictor.is_of(profile),
+            (None, None) => true,
+            _ => false,
+        };
         let (data, instructions) = (profile.l1d, profile.l1i);
         second
             && prefetcher
+            && predictor
             && self.data.is_of(data.geometry(), data.replacement)
             && (self.instructions).is_of(instructions.geometry(), instructions.replacement)
             && self.data_tlb.is_of(profile.dtlb)

@@ -4,6 +4,7 @@
 //! A [`filter`] answers for the models where a hit changes nothing in them, exactly: what it remembers is still in them, and its
 //! next use changes nothing of what replacement knows ([`replacement`]).
 
+mod branches;
 mod cache;
 mod charge;
 mod data;
@@ -12,6 +13,7 @@ mod flights;
 mod hart;
 mod lines;
 mod memory;
+mod predictor;
 mod prefetcher;
 mod presence;
 mod replacement;
@@ -25,12 +27,14 @@ mod tests;
 
 pub use crate::profile::{
     CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, MeasureError,
-    Measurements, MemoryProfile, Mistake, Mistakes, NAMES, Need, NetworkProfile, PrefetcherProfile,
-    Profile, ProfileError, ReplacementPolicy, TlbProfile, UartProfile, ValueKind, fields,
+    Measurements, MemoryProfile, Mistake, Mistakes, NAMES, Need, NetworkProfile, PredictorProfile,
+    PrefetcherProfile, Profile, ProfileError, ReplacementPolicy, TlbProfile, UartProfile,
+    ValueKind, fields,
 };
 pub use cache::Cache;
 pub use charge::{Charge, LineAccess, Walked};
 pub use hart::HartTiming;
+pub use predictor::Transfer;
 pub use tlb::{Entry, Tlb};
 
 pub use crate::base::Space;
@@ -67,6 +71,8 @@ pub struct Timing {
     channels: Option<MemoryChannels>,
     /// Places of each hart's store buffer.
     store_buffer: usize,
+    /// True if the harts have predictors of branches.
+    predicts: bool,
     harts: Vec<HartTiming>,
     shared: Option<Cache>,
     presence: Presence,
@@ -94,6 +100,7 @@ impl Timing {
             channels: (profile.memory)
                 .map(|memory| MemoryChannels::new(memory, profile.costs.memory_gap)),
             store_buffer: profile.store_buffer.into(),
+            predicts: profile.predictor.is_some(),
             harts: (0..harts).map(|_| HartTiming::new(profile)).collect(),
             shared: profile
                 .l2
@@ -158,6 +165,7 @@ impl Timing {
             && self.misaligned_traps == profile.misaligned_traps
             && self.prefetch == profile.prefetch_next_line
             && self.store_buffer == usize::from(profile.store_buffer)
+            && self.predicts == profile.predictor.is_some()
             && match (&self.channels, profile.memory) {
                 (Some(channels), Some(memory)) => channels.is_of(memory, profile.costs.memory_gap),
                 (None, None) => true,

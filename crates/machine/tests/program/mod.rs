@@ -3,10 +3,28 @@
 
 pub mod crossing;
 
+use machine::timing::{PredictorProfile, Profile, ReplacementPolicy};
+
 /// Where programs begin.
 pub const BASE: u64 = 0x8000_0000;
 /// Of the test finisher, for `lui`.
 const FINISHER: u32 = 0x100;
+
+/// A profile with a predictor so small that a few branches displace each other.
+pub fn with_predictor(profile: &Profile) -> Profile {
+    let mut profile = profile.clone();
+    profile.predictor = Some(PredictorProfile {
+        counters: 16,
+        history: 3,
+        targets: 4,
+        target_ways: 2,
+        replacement: ReplacementPolicy::Plru,
+        returns: 2,
+    });
+    profile.costs.mispredict = 11;
+    profile.costs.redirect = 3;
+    profile
+}
 
 /// Integer registers by their number.
 pub type Register = u32;

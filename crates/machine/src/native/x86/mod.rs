@@ -50,6 +50,8 @@ pub struct Native {
     targets: Vec<Target>,
     /// Costs of instructions, in the timing mode.
     costs: Option<Costs>,
+    /// True if branches and jumps are the interpreter's, which tells the harts' predictors of them.
+    predicted: bool,
     ends: Ends,
     /// The first free byte of the buffer's first half, and of its second, for what is rarely executed.
     free: u32,
@@ -73,6 +75,7 @@ impl Native {
             places: Vec::new(),
             targets: Vec::new(),
             costs: None,
+            predicted: false,
             ends: Ends::default(),
             free: 0,
             rare_free: 0,
@@ -84,10 +87,12 @@ impl Native {
         Some(native)
     }
 
-    /// Makes translations those of a mode: with the costs of single instructions in the timing mode.
-    pub fn prepare(&mut self, costs: Option<&Costs>) {
-        if self.costs.as_ref() != costs {
+    /// Makes translations those of a mode: with the costs of single instructions in the timing mode, and without branches and jumps
+    /// if these are predicted.
+    pub fn prepare(&mut self, costs: Option<&Costs>, predicted: bool) {
+        if self.costs.as_ref() != costs || self.predicted != predicted {
             self.costs = costs.copied();
+            self.predicted = predicted;
             self.clear();
         }
     }
@@ -219,7 +224,7 @@ impl Native {
         rare.begin(self.rare_free);
         let translator = translate::Translator::new(
             (&mut assembler, &mut rare),
-            self.costs.as_ref(),
+            (self.costs.as_ref(), self.predicted),
             self.ends,
             base,
             self.has_count_ones,

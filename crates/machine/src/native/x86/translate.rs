@@ -51,6 +51,8 @@ pub struct Translator<'a> {
     /// Code that is rarely executed, kept apart so that the rest needs fewer of the host's cache lines and pages.
     rare: &'a mut Assembler,
     costs: Option<&'a Costs>,
+    /// True if branches and jumps are the interpreter's.
+    predicted: bool,
     ends: Ends,
     /// Physical address of RAM.
     pub(super) base: u64,
@@ -69,7 +71,7 @@ pub struct Translator<'a> {
 impl<'a> Translator<'a> {
     pub fn new(
         (a, rare): (&'a mut Assembler, &'a mut Assembler),
-        costs: Option<&'a Costs>,
+        (costs, predicted): (Option<&'a Costs>, bool),
         ends: Ends,
         base: u64,
         has_count_ones: bool,
@@ -78,6 +80,7 @@ impl<'a> Translator<'a> {
             a,
             rare,
             costs,
+            predicted,
             ends,
             base,
             has_count_ones,
@@ -396,6 +399,9 @@ impl<'a> Translator<'a> {
     /// Translates an instruction; `false` if that is the interpreter's.
     fn instruction(&mut self, i: Instruction) -> bool {
         use condition as c;
+        if self.predicted && i.operation.transfers_control() {
+            return false;
+        }
         match i.operation {
             Operation::FallThrough | Operation::Jump => {
                 self.go(i64::from(i.immediate), i.count, self.at);
