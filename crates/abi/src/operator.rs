@@ -1,5 +1,7 @@
 //! Commands of the operator's prompt: the hypervisor prints them as help, the laboratory makes pages of them.
 
+pub mod command;
+
 /// The prompt's commands, a line each: the command, at least two spaces, its effect. The last line says how to leave.
 pub const HELP: &str = "\
 vm list                 list the VMs with their states

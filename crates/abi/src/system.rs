@@ -20,6 +20,7 @@
 //!             initrd = "web/initrd";
 //!             bootargs = "console=ttyS0";
 //!             devices = <0 1>;                 // virtio-mmio slots of the board
+//!             given = "/soc/rtc@101000";       // nodes of the board's device tree
 //!             autostart = <0>;
 //!             on-failure = "restart";
 //!         };
@@ -48,8 +49,8 @@ pub use crate::keys::limits::{
     MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SECTOR, SHADOW_BYTES, SHARE,
 };
 pub use crate::keys::{
-    Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue, Scheduling,
-    SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
+    Confined, Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue,
+    Scheduling, SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
 };
 pub use description::{Allocation, PauseLoops, SystemDescription, VmDescription};
 pub use error::{Problem, Subject, SystemError, ValueText};

@@ -147,7 +147,7 @@ fn describe(tree: &Tree<'_>, node: Node<'_, '_>, registers: Vec<Range>) -> Hardw
 }
 
 /// `dma-coherent` and `dma-noncoherent`, of the node or of a bus above; RISC-V's default is coherent.
-fn is_coherent(node: Node<'_, '_>) -> bool {
+pub(crate) fn is_coherent(node: Node<'_, '_>) -> bool {
     if node.has("dma-coherent") {
         return true;
     }
@@ -172,7 +172,7 @@ fn kind(node: Node<'_, '_>) -> HardwareKind {
     }
 }
 
-fn dependencies(tree: &Tree<'_>, node: Node<'_, '_>) -> Vec<String> {
+pub(crate) fn dependencies(tree: &Tree<'_>, node: Node<'_, '_>) -> Vec<String> {
     let mut paths = Vec::new();
     let mut add = |path: String| {
         if !paths.contains(&path) {

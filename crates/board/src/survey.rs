@@ -46,6 +46,7 @@ pub struct Survey {
 impl Survey {
     /// Collects the facts of a tree.
     #[must_use]
+    #[inline(never)]
     pub fn read(tree: &Tree<'_>) -> Self {
         let root = tree.find("/");
         let seed = tree
@@ -145,6 +146,7 @@ impl Board {
     ///
     /// # Errors
     /// All that is missing.
+    #[inline(never)]
     pub fn new(survey: Survey, location: Range) -> Result<Self, Vec<Lack>> {
         let lacks = survey.structural_lacks();
         let controller = Controller::of(survey.interrupts);
@@ -183,6 +185,7 @@ impl Board {
     }
 
     /// Takes the harts out whose ISA string lacks the hypervisor extension (H), except `own`, and returns their ids.
+    #[inline(never)]
     pub fn take_out_harts_without_h(&mut self, own: u64) -> Vec<u64> {
         let lacks = |hart: &BoardHart| hart.id != own && !hart.extensions.has("h");
         let lacking = self.harts.extract_if(.., |hart| lacks(hart));

@@ -160,6 +160,14 @@ impl<'a> Tree<'a> {
             .filter(move |node| node.is_compatible(name) && node.is_enabled())
     }
 
+    /// The node at a [place](Node::place).
+    pub(crate) fn at(&self, place: usize) -> Option<Node<'_, 'a>> {
+        (place < self.entries.len()).then_some(Node {
+            tree: self,
+            index: place,
+        })
+    }
+
     /// The node at `path`, such as `/soc/serial@10000000`, or that an alias names. Anything after a colon is left out, as
     /// `stdout-path` has it.
     #[must_use]
@@ -217,6 +225,26 @@ impl<'t, 'a> Node<'t, 'a> {
         })
     }
 
+    /// Number of the node in its tree.
+    pub(crate) const fn place(self) -> usize {
+        self.index
+    }
+
+    /// The node's tree.
+    pub(crate) const fn tree(self) -> &'t Tree<'a> {
+        self.tree
+    }
+
+    /// Tests whether the node is `other` or lies below it.
+    pub(crate) fn is_in(self, other: Node<'_, '_>) -> bool {
+        self.index == other.index || self.parent().is_some_and(|parent| parent.is_in(other))
+    }
+
+    /// The node and all below it, parents before their children.
+    pub(crate) fn subtree(self) -> impl Iterator<Item = Self> {
+        self.tree.nodes().filter(move |node| node.is_in(self))
+    }
+
     /// The nodes below, one level.
     pub fn children(self) -> impl Iterator<Item = Self> {
         let all = self.tree.nodes();
@@ -258,19 +286,26 @@ impl<'t, 'a> Node<'t, 'a> {
     /// Value of a property, in bytes.
     #[must_use]
     pub fn property(self, name: &str) -> Option<&'a [u8]> {
-        let mut bytes = self.entry()?.properties;
-        while let Some(token) = word(bytes, 0) {
-            let mut length = WORD;
-            if token == token::PROPERTY {
-                let (at, value, end) = property_at(bytes)?;
-                if self.tree.strings.get(at..).and_then(text) == Some(name) {
-                    return Some(value);
+        let mut properties = self.properties();
+        let found = properties.find(|(own, _)| *own == name);
+        found.map(|(_, value)| value)
+    }
+
+    /// All properties, each a name and a value.
+    pub(crate) fn properties(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let mut bytes = self.entry().map_or(&[][..], |entry| entry.properties);
+        let strings = self.tree.strings;
+        core::iter::from_fn(move || {
+            loop {
+                if word(bytes, 0)? != token::PROPERTY {
+                    bytes = bytes.get(WORD..)?;
+                    continue;
                 }
-                length = end;
+                let (at, value, end) = property_at(bytes)?;
+                bytes = bytes.get(end..)?;
+                return Some((strings.get(at..).and_then(text)?, value));
             }
-            bytes = bytes.get(length..)?;
-        }
-        None
+        })
     }
 
     /// Tests whether the node has a property, empty ones included.
@@ -350,20 +385,28 @@ impl<'t, 'a> Node<'t, 'a> {
 
     /// Phandles of the regulators that the node names: the properties whose names end in `-supply`.
     pub fn supplies(self) -> Vec<u32> {
-        let mut bytes = self.entry().map_or(&[][..], |entry| entry.properties);
+        let supplies = self
+            .properties()
+            .filter(|(name, _)| name.ends_with("-supply"));
+        supplies.filter_map(|(_, value)| word(value, 0)).collect()
+    }
+
+    /// The node's interrupts: the property, the node that takes the interrupt, and the cells of the interrupt there (2.4.1).
+    pub(crate) fn interrupts(self) -> Vec<(&'static str, Option<Self>, Vec<u32>)> {
+        const EXTENDED: &str = "interrupts-extended";
+        let is_extended = self.has(EXTENDED);
+        let name = if is_extended { EXTENDED } else { "interrupts" };
+        let mut cells = self.cells(name).peekable();
         let mut found = Vec::new();
-        while let Some(token) = word(bytes, 0) {
-            let mut length = WORD;
-            if token == token::PROPERTY
-                && let Some((at, value, end)) = property_at(bytes)
-            {
-                let name = self.tree.strings.get(at..).and_then(text);
-                if name.is_some_and(|name| name.ends_with("-supply")) {
-                    found.extend(word(value, 0));
-                }
-                length = end;
-            }
-            bytes = bytes.get(length..).unwrap_or_default();
+        while cells.peek().is_some() {
+            let parent = match is_extended {
+                true => cells.next().and_then(|handle| self.tree.by_phandle(handle)),
+                false => self.interrupt_parent(),
+            };
+            let length = parent.and_then(|parent| parent.word("#interrupt-cells"));
+            // A parent that is not there takes one cell, so that the end is reached.
+            let length = length.unwrap_or(1).max(1) as usize;
+            found.push((name, parent, cells.by_ref().take(length).collect()));
         }
         found
     }
@@ -393,6 +436,16 @@ impl<'t, 'a> Node<'t, 'a> {
             }
         }
         found
+    }
+
+    /// Number of ranges in `reg`, those included that no hart reaches.
+    pub(crate) fn register_entries(self) -> usize {
+        let Some(bus) = self.parent() else {
+            return 0;
+        };
+        let mut cells = Cells::new(self.property("reg").unwrap_or_default());
+        let pairs = core::iter::from_fn(|| cells.pair(bus.address_cells(), bus.size_cells()));
+        pairs.count()
     }
 
     /// An address on this node's bus, as the harts address it.

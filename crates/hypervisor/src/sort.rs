@@ -33,6 +33,7 @@ pub fn sort_by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
 }
 
 /// Moves the item at `parent` down until neither child is greater. The heaps below it are in order.
+#[inline(never)]
 fn sift_down<T, K: Ord>(heap: &mut [T], mut parent: usize, key: &impl Fn(&T) -> K) {
     loop {
         let left = 2 * parent + 1;

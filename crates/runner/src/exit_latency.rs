@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Guest-physical addresses of the devices that every guest has (`hypervisor::guest_tree`), and their sizes in bytes.
+/// Guest-physical addresses of the devices that every guest has (`board::guest_tree`), and their sizes in bytes.
 const UART: (u64, u64) = (0x1000_0000, 0x100);
 const APLIC: (u64, u64) = (0x0d00_0000, 0x8000);
 const IMSIC: (u64, u64) = (0x2800_0000, 0x100_0000);

@@ -40,6 +40,7 @@ pub fn takes(row: &Row) -> String {
             )
         }
         Takes::Harts => format!("a list of whole numbers, 0 to {}", MAX_HARTS - 1),
+        Takes::Paths => String::from("a list of paths, each of which begins with `/`"),
         Takes::Extensions => format!("a list of some of {}", code(&HIDEABLE)),
         Takes::Table(scope) => format!("a table with the keys of `{}`", scope.path()),
         Takes::Named(scope) => format!("named tables with the keys of `{}`", scope.path()),

@@ -130,6 +130,8 @@ pub struct Vm {
     pub ports: Vec<Located<String>>,
     /// Its terminals, with what the users at them do.
     pub terminals: Option<Habits>,
+    /// Paths in the board's device tree of the devices that it is given.
+    pub devices: Vec<Located<String>>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
     /// The values of its other keys.

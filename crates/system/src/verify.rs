@@ -7,8 +7,8 @@ use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Probl
 use crate::memory::{free_memory, place};
 use abi::keys;
 use abi::system::{
-    Allocation, HartSet, Io, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, Migration, Placement, RunQueue,
-    SHADOW_BYTES, Scheduling, TlbPurge, VmTranslation,
+    Allocation, Confined, HartSet, Io, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, Migration, Placement,
+    RunQueue, SHADOW_BYTES, Scheduling, TlbPurge, VmTranslation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,6 +25,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     scheduling(document, system, &mut problems);
     mediated(document, system, &mut problems);
     paged(document, system, &mut problems);
+    confined(document, system, &mut problems);
     balloons(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
@@ -55,6 +56,20 @@ fn paged(document: &Document, system: &System, problems: &mut Vec<Problem>) {
             )
             .with_value(vm.get(keys::PLACEMENT).name()),
         );
+    }
+}
+
+/// No virtio device of the computer's own stands behind an IOMMU. Devices of a board are judged by the board's device tree.
+fn confined(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let is_required = |vm: &&Vm| vm.get(keys::CONFINED) == Confined::Required;
+    let driving = system.vms.iter().filter(is_required);
+    for vm in driving.filter(|vm| vm.drives_devices()) {
+        let origin = vm.origin_of(keys::CONFINED);
+        let key = format!("vm.{}.confined", vm.name);
+        let message = "the VM drives a device of the computer itself, which no IOMMU confines";
+        let remedy = "use io = \"general\" for all of its devices, or leave confined away if its guest is trusted";
+        let problem = Problem::new(document, origin, key, message, remedy);
+        problems.push(problem.with_value(vm.get(keys::CONFINED).name()));
     }
 }
 

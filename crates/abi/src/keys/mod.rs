@@ -26,8 +26,8 @@ pub use rows::*;
 pub use settings::Settings;
 pub use value::{Structure, Value};
 pub use words::{
-    Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue, Scheduling,
-    SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
+    Confined, Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue,
+    Scheduling, SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
 };
 
 /// Every key of a scope with its notes, in the order of the table.

@@ -53,6 +53,7 @@ impl fmt::Display for PapersMethod {
 
 impl Settings {
     /// First given value that is a method of the papers alone.
+    #[inline(never)]
     pub fn papers_method(&self) -> Option<PapersMethod> {
         let mut rows = ROWS.iter().enumerate();
         rows.find_map(|(place, row)| PapersMethod::of(row, self.number(place)?))

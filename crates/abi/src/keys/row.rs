@@ -103,6 +103,8 @@ pub enum Takes {
     File,
     /// A list of harts.
     Harts,
+    /// A list of paths in the board's device tree.
+    Paths,
     /// A list of [`HIDEABLE`](crate::system::HIDEABLE) extensions.
     Extensions,
     /// A table.

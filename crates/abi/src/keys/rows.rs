@@ -8,8 +8,8 @@ use super::limits::{
 use super::row::{Note, Row, Scope, Takes, Without};
 use super::value::{Structure, Value, agrees};
 use super::words::{
-    Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue, Scheduling,
-    SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
+    Confined, Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue,
+    Scheduling, SpinMethod, TlbPurge, VmTranslation, WaitMethod, WhenIdle,
 };
 
 /// Makes the table of its rows: a constant a key, and [`ROWS`] and [`NOTES`] in the same order.
@@ -271,6 +271,14 @@ rows! {
     /// Terminals with simulated users, on the machine.
     TERMINALS: Structure = host [Vm] "terminals", Takes::Table(Scope::Terminals), NONE,
         "{ count = 4, transactions = 20, think-time = \"200 ms\" }";
+
+    /// Devices of the board that the guest has for itself, by their paths in the board's device tree. `partita board --describe` names them, and
+    /// says why one cannot be given.
+    DEVICES: Structure = host [Vm] "devices", Takes::Paths, NONE, "[\"/soc/ethernet@10090000\"]";
+
+    /// Need of an IOMMU between memory and the devices that the guest drives itself. Partita drives no IOMMU yet, so `required` refuses
+    /// every such device that reaches memory.
+    CONFINED: Confined = property [Vm] "confined", Takes::Word(Confined::WORDS), usually!(Confined::Trusted), "\"required\"";
 
     /// Extensions that the guest's device tree does not name, though the harts have them. Without `v`, vector instructions are illegal.
     HIDE: Structure = host [Vm] "hide", Takes::Extensions, NONE, "[\"zawrs\"]";

@@ -210,6 +210,16 @@ choice! {
 }
 
 choice! {
+    /// Need of an IOMMU between a VM's devices and memory.
+    Confined {
+        /// A device without one is trusted.
+        Trusted = "trusted",
+        /// A device without one is refused.
+        Required = "required",
+    }
+}
+
+choice! {
     /// Action when a VM fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// The VM is stopped.

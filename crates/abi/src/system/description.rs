@@ -52,6 +52,8 @@ pub struct VmDescription<'a> {
     pub bootargs: &'a str,
     /// The virtio-mmio slots that are the VM's own, in rising order; no other VM has them.
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
+    /// Paths of the devices that the VM is given, with spaces between them.
+    pub given: &'a str,
     /// Devices whose registers trap, and whose queues the hypervisor mediates.
     pub mediated: ArrayVec<Slot, MAX_SLOTS>,
     /// Mediated devices on the fast path.

@@ -39,6 +39,8 @@ pub const INITRD: &str = "initrd";
 pub const BOOTARGS: &str = "bootargs";
 /// VM: a row of `<u32>`, virtio-mmio slots. Optional, none without it.
 pub const DEVICES: &str = "devices";
+/// VM: `<string>`, paths of nodes of the board's device tree with spaces between them: devices that the VM is given. Optional, none without it.
+pub const GIVEN: &str = "given";
 /// VM: a row of `<u32>`, those of its slots whose devices the hypervisor mediates. Optional, none without it.
 pub const MEDIATED: &str = "mediated";
 /// VM: a row of `<u32>`, those of [`MEDIATED`] that are mediated the fast way. Optional, none without it.

@@ -1,5 +1,6 @@
 //! Assembly of the system that the image describes, on the present board.
 
+mod given;
 mod machine;
 mod memory;
 
@@ -36,7 +37,7 @@ use crate::vm::Vm;
 use crate::vm::accounts::Accounts;
 use crate::vm::lazy_registers::Vector;
 use crate::vm::vcpu::Vcpu;
-use board::{Board, Range};
+use board::{Board, Range, Tree};
 
 // The limits of the description are those of the scheduler.
 const _: () = assert!(
@@ -57,7 +58,11 @@ const DEVICE_HEAP: usize = 16 << 10;
 ///
 /// # Errors
 /// [`AssembleError`], naming the VM, file or part of the board concerned.
-pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, AssembleError> {
+pub fn system(
+    board: Board,
+    board_tree: &'static Tree<'static>,
+    started: u64,
+) -> Result<&'static Hypervisor, AssembleError> {
     let image = image(&board)?;
     let archive = Archive::new(image);
     let tree = archive
@@ -74,6 +79,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         description.console_focus,
     );
 
+    let mut given = given::devices(board_tree, description)?.into_iter();
     // SAFETY: the board's memory is RAM, and the hypervisor's image and all else that is in use is reserved.
     let mut frames = unsafe { Frames::new(regions(&board.memory), reserved(&board)) };
     let vlenb = vectors::length(&board);
@@ -102,7 +108,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         let place = in_one_piece(vm).then(|| places.next()).flatten();
         let built = virtual_machine(
             (description, vm),
-            place,
+            (place, given.next().unwrap_or_default()),
             &archive,
             (&board, vlenb),
             (&mut frames, &mut shared),
@@ -115,7 +121,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
                 vcpus.push(Vcpu::new(
                     (id, built.id, number),
                     (shadow, built.settings.vectors.map(Vector::of_length)),
-                    built.settings.devices.len(),
+                    built.settings.devices.len() + built.settings.given.sources.len(),
                 ));
             }
         }

@@ -33,6 +33,8 @@ pub enum AssembleError {
     VmPapers { vm: VmName, method: PapersMethod },
     #[error("{vm}: the board has no virtio slot {slot}")]
     NoSlot { vm: VmName, slot: u8 },
+    #[error("VMs ask for devices that they cannot have")]
+    Devices,
     #[error("{vm}: the board has no hart {hart}")]
     NoHart { vm: VmName, hart: u32 },
     #[error(
@@ -40,6 +42,10 @@ pub enum AssembleError {
          real, or resident with a device that offers VIRTIO_F_ACCESS_PLATFORM, or have the device simulated"
     )]
     DirectDevice { vm: VmName, slot: u8 },
+    #[error(
+        "{vm}: confined = \"required\", and no IOMMU confines the device in virtio slot {slot}: have the device simulated"
+    )]
+    Unconfined { vm: VmName, slot: u8 },
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]

@@ -10,6 +10,7 @@ mod shared;
 mod speed;
 mod vectors;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use abi::system::VmTranslation;
@@ -81,7 +82,9 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     if let Some(missing) = capabilities::missing() {
         fail(format_args!("hart {hart_id} has no {missing}"));
     }
-    let system = match assemble::system(board, started) {
+    // The tree tells of devices as long as the hypervisor runs.
+    let device_tree = Box::leak(Box::new(device_tree));
+    let system = match assemble::system(board, device_tree, started) {
         Ok(system) => system,
         Err(error) => match error {
             AssembleError::NoHart { hart, .. } if missing.contains(&u64::from(hart)) => {

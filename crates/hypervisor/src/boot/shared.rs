@@ -59,9 +59,12 @@ impl Shared {
         frames: &mut Frames,
     ) -> Result<Self, AssembleError> {
         let slots = description.disks.to_vec();
-        let disks = slots.iter().map(|slot| disk(*slot, board, frames));
+        let mut disks = Vec::with_capacity(slots.len());
+        for slot in &slots {
+            disks.push(disk(*slot, board, frames)?);
+        }
         let mut shared = Self {
-            disks: disks.collect::<Result<_, _>>()?,
+            disks,
             switches: Vec::new(),
             slots,
             ports: description.vms.iter().map(|_| Vec::new()).collect(),
@@ -120,22 +123,20 @@ impl Shared {
         // The card's address distinguishes the ports of this computer from those of others on the same network.
         let card = uplink.as_ref().and_then(|(uplink, _)| uplink.address());
         let [_, _, _, computer @ ..] = card.map_or([0; 6], |address| address.0);
-        let with_port = |(_, vm): &(u8, &VmDescription<'_>)| vm.ports.contains(&number);
-        let places = (0..).zip(vms).filter(with_port).map(|(vm, _)| {
-            let place = PortPlace {
+        let (mut with_port, mut places) = (Vec::new(), Vec::new());
+        for (vm, _) in (0..).zip(vms).filter(|(_, vm)| vm.ports.contains(&number)) {
+            with_port.push(usize::from(vm));
+            places.push(PortPlace {
                 address: Address::of_port(computer, number, vm),
                 client: self.client()?,
-            };
-            Ok((usize::from(vm), place))
-        });
-        let (vms, places): (Vec<usize>, Vec<PortPlace>) =
-            places.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+            });
+        }
         let bytes = Switch::bytes(places.len(), uplink.is_some()).max(PAGE_SIZE);
         let memory = frames.give(FrameOwner::Hypervisor, bytes, PAGE_SIZE);
         let memory = memory.ok_or(AssembleError::Inboxes)?;
         let clients: Vec<Client> = places.iter().map(|place| place.client).collect();
         let switch = Arc::new(Switch::new(places, uplink, memory));
-        for (port, (vm, client)) in vms.into_iter().zip(clients).enumerate() {
+        for (port, (vm, client)) in with_port.into_iter().zip(clients).enumerate() {
             if let Some(ports) = self.ports.get_mut(vm)
                 && let Some(port) = Port::new(Arc::clone(&switch), port)
             {

@@ -170,7 +170,8 @@ pub fn answer_line(arguments: fmt::Arguments<'_>) {
     print(arguments, Console::answer);
 }
 
-/// Adds a line. What formats it takes no lock, as the terminal's is held.
+/// Adds a line. What formats it takes no lock, as the terminal's is held. One copy of the code serves all lines.
+#[inline(never)]
 fn print(arguments: fmt::Arguments<'_>, add: fn(&mut Console, fmt::Arguments<'_>)) {
     let said = with_terminal(|terminal| {
         add(&mut terminal.console, arguments);

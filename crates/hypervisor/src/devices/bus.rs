@@ -15,8 +15,8 @@ pub enum Owner {
     Trapped(DeviceNumber),
     /// The vCPUs' interrupt files, a page each. Files of a hart are mapped, and do not trap.
     InterruptFiles,
-    /// Device of the board, by its source at the APLIC. It is mapped; accesses that trap are not for it.
-    Direct { source: u32 },
+    /// Device of the board. It is mapped; accesses that trap are not for it.
+    Direct,
 }
 
 /// Two ranges of a bus would overlap, or a range exceeds the address space.
@@ -76,16 +76,15 @@ mod tests {
     fn addresses_belong_to_their_range() {
         let mut bus = Bus::default();
         bus.add(address(0x1000), 0x100, APLIC).unwrap();
-        bus.add(address(0x1100), 0x1000, Owner::Direct { source: 7 })
-            .unwrap();
+        bus.add(address(0x1100), 0x1000, Owner::Direct).unwrap();
         bus.add(address(0x4000), 0x3000, Owner::InterruptFiles)
             .unwrap();
         for (raw, expected) in [
             (0xfff, None),
             (0x1000, Some((APLIC, 0))),
             (0x10ff, Some((APLIC, 0xff))),
-            (0x1100, Some((Owner::Direct { source: 7 }, 0))),
-            (0x20ff, Some((Owner::Direct { source: 7 }, 0xfff))),
+            (0x1100, Some((Owner::Direct, 0))),
+            (0x20ff, Some((Owner::Direct, 0xfff))),
             (0x2100, None),
             (0x6fff, Some((Owner::InterruptFiles, 0x2fff))),
             (0x7000, None),

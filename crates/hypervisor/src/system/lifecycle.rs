@@ -7,7 +7,7 @@ use core::convert::Infallible;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use scheduler::groups::Access;
-use scheduler::{Scheduler, VcpuState};
+use scheduler::{Kicks, Scheduler, Ticks, VcpuId, VcpuState};
 
 use crate::console;
 use crate::console::say;
@@ -37,35 +37,34 @@ impl LifeCyclePort<'_> {
     fn vcpu(&self, vcpu: usize) -> Option<&Vcpu> {
         self.system.vcpus_of(self.vm.id).get(vcpu)
     }
+
+    /// Changes the state of a vCPU at the scheduler. One copy of the code serves all changes, which are rare.
+    #[cold]
+    #[inline(never)]
+    fn change(&self, vcpu: usize, change: fn(&mut Scheduler, VcpuId, Ticks) -> Kicks) {
+        if let Some(vcpu) = self.vcpu(vcpu) {
+            let now = now();
+            let change = |scheduler: &mut Scheduler, vcpu| change(scheduler, vcpu, now);
+            self.system.notify_scheduler(vcpu.id, change);
+        }
+    }
 }
 
 impl Port for LifeCyclePort<'_> {
     fn start(&mut self, vcpu: usize) {
-        if let Some(vcpu) = self.vcpu(vcpu) {
-            let now = now();
-            let start = |scheduler: &mut Scheduler, vcpu| scheduler.start(vcpu, now);
-            self.system.notify_scheduler(vcpu.id, start);
-        }
+        self.change(vcpu, |scheduler, vcpu, now| scheduler.start(vcpu, now));
     }
 
     fn stop(&mut self, vcpu: usize) {
-        if let Some(vcpu) = self.vcpu(vcpu) {
-            self.system.notify_scheduler(vcpu.id, Scheduler::stop);
-        }
+        self.change(vcpu, |scheduler, vcpu, _| scheduler.stop(vcpu));
     }
 
     fn pause(&mut self, vcpu: usize) {
-        if let Some(vcpu) = self.vcpu(vcpu) {
-            self.system.notify_scheduler(vcpu.id, Scheduler::pause);
-        }
+        self.change(vcpu, |scheduler, vcpu, _| scheduler.pause(vcpu));
     }
 
     fn resume(&mut self, vcpu: usize) {
-        if let Some(vcpu) = self.vcpu(vcpu) {
-            let now = now();
-            let resume = |scheduler: &mut Scheduler, vcpu| scheduler.resume(vcpu, now);
-            self.system.notify_scheduler(vcpu.id, resume);
-        }
+        self.change(vcpu, |scheduler, vcpu, now| scheduler.resume(vcpu, now));
     }
 
     fn is_stopped(&self, vcpu: usize) -> bool {

@@ -10,7 +10,7 @@ use crate::hart::common;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::fence;
 use crate::interrupts;
-use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::address::{GuestRegion, HostPhysical};
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::devices;
@@ -20,14 +20,14 @@ use crate::system::interrupt_port::InterruptPort;
 use crate::system::pages;
 use crate::system::slots;
 use crate::vm::Vm;
-use crate::vm::guest_tree::{self, GuestDescription, GuestTree, VirtioDevice};
-use crate::vm::hardware;
+use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::image::{KernelImage, Layout};
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
 use crate::vm::loading::{LoadError, Progress, Stage, Start, Tree};
 use crate::vm::seed;
-use board::{BoardDevice, isa};
+use board::guest_tree::{self, GuestDescription, GuestTree, VirtioDevice};
+use board::{Range, isa};
 
 /// Bytes that are filled between two checks for other work of the hart: some ten thousand instructions.
 const PIECE: u64 = 32 << 10;
@@ -179,6 +179,13 @@ fn fill(vm: &Vm, piece: Piece, tree: Option<&Tree>) -> Result<(), LoadError> {
     Ok(())
 }
 
+fn range(region: GuestRegion) -> Range {
+    Range {
+        start: region.base().raw(),
+        size: region.size(),
+    }
+}
+
 fn tree(
     system: &Hypervisor,
     vm: &Vm,
@@ -203,27 +210,25 @@ fn tree(
     if switches && !extensions.contains(&isa::SVADE) {
         extensions.push(isa::SVADE);
     }
-    let registers =
-        |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
     let virtio: Vec<_> = vm
         .settings
         .devices
         .iter()
-        .filter_map(|assigned| {
-            let device = &assigned.device;
-            Some(VirtioDevice {
-                registers: registers(device)?,
-                source: device.source,
-            })
+        .map(|AssignedDevice { device, .. }| VirtioDevice {
+            registers: Range {
+                start: device.base,
+                size: device.size,
+            },
+            source: device.source,
         })
         .chain(vm.settings.emulated.iter().map(|emulated| VirtioDevice {
-            registers: emulated.registers,
+            registers: range(emulated.registers),
             source: emulated.source,
         }))
         .collect();
     guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),
-        memory: vm.memory.region(),
+        memory: range(vm.memory.region()),
         vcpus: vm.vcpus.len() as u32,
         timebase_frequency: system.board.timebase_hertz,
         isa_base: "rv64i",
@@ -231,10 +236,11 @@ fn tree(
         cache_block_size: board.cache_block_size,
         zero_block_size: board.zero_block_size,
         mmu_type: &board.mmu_type,
-        memory_for_devices: vm.memory.place_for_devices(),
-        initrd,
+        memory_for_devices: vm.memory.place_for_devices().map(HostPhysical::raw),
+        initrd: initrd.map(range),
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
+        given: Some(&vm.settings.given),
         has_files: common::has_interrupt_files(),
         sources: system.board.controller.sources(),
         clock: hardware::has_clock(&vm.settings.bus),

@@ -17,11 +17,11 @@ use crate::devices::virtio::client::Client;
 use crate::devices::virtio::transport::{self, MmioTransport};
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
-use crate::vm::guest_tree::{
-    APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, PLIC_BASE, UART_BASE,
-    UART_SIZE, UART_SOURCE, plic_size,
+use board::guest_tree::{
+    APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, PLIC_BASE, UART_BASE, UART_SIZE,
+    UART_SOURCE, interrupt_files, plic_size,
 };
-use board::BoardDevice;
+use board::{BoardDevice, Given, guest_tree};
 
 /// Device of the board that is assigned to a VM.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +61,19 @@ pub struct UnplacedDevice {
     pub page: OwnedRegion,
 }
 
-/// Address of the first emulated device for a guest, a page each: above all that a VM has of the board's on most boards.
-const EMULATED_BASE: GuestPhysical = GuestPhysical::new(0x1020_0000);
+/// Address of the first emulated device for a guest, a page each.
+const EMULATED_BASE: GuestPhysical = GuestPhysical::new(guest_tree::EMULATED_BASE);
 
 /// Address of the registers of the guest's emulated device with this number.
 #[must_use]
 pub fn emulated_device_base(number: u64) -> Option<GuestPhysical> {
     EMULATED_BASE.checked_add(number.checked_mul(PAGE_SIZE)?)
+}
+
+/// The page of interrupt file that belongs to a vCPU, as the guest sees it.
+#[must_use]
+pub fn imsic_file(vcpu: u32) -> GuestPhysical {
+    GuestPhysical::new(interrupt_files(vcpu).end())
 }
 
 /// Devices that a VM is built with.
@@ -92,7 +98,7 @@ pub fn controller(of_board: &board::Controller, vcpus: u32) -> Controller {
 
 /// Builds the bus and the trapped devices of a VM with so many vCPUs and these devices of the board, for a controller with so many sources.
 ///
-/// `clock` is the guest's real-time clock, which is left out if a device of the board has its interrupt. `shared` are the emulated
+/// `clock` is the guest's real-time clock, which is left out if a device of the board has its interrupt or its place. `shared` are the emulated
 /// devices: they get the highest sources that are free.
 ///
 /// # Errors
@@ -101,12 +107,14 @@ pub fn build(
     mut controller: Controller,
     sources: u32,
     vcpus: u32,
-    devices: &[AssignedDevice],
+    (devices, given): (&[AssignedDevice], &Given<'_>),
     clock: Option<Clock>,
     shared: Vec<UnplacedDevice>,
 ) -> Result<Hardware, NoRoom> {
-    for assigned in devices.iter().filter(|assigned| !assigned.is_mediated()) {
-        controller.add_physical(SourceNumber(assigned.device.source));
+    let direct = devices.iter().filter(|assigned| !assigned.is_mediated());
+    let direct = direct.map(|assigned| assigned.device.source);
+    for source in direct.chain(given.sources.iter().copied()) {
+        controller.add_physical(SourceNumber(source));
     }
     let has_files = matches!(controller, Controller::Aplic(_));
     let mut trapped = TrappedDevices::new(controller);
@@ -119,7 +127,7 @@ pub fn build(
         of_kind.try_for_each(|AssignedDevice { device, mediation }| {
             let source = device.source;
             let owner = match mediation {
-                None => Owner::Direct { source },
+                None => Owner::Direct,
                 Some(config) => {
                     let backend = Mediated::new(*config);
                     let device = Box::new(MmioTransport::new(backend, config.page));
@@ -135,7 +143,9 @@ pub fn build(
         let of_board = devices
             .iter()
             .any(|assigned| assigned.device.source == *source);
-        !of_board && ![UART_SOURCE, CLOCK_SOURCE].contains(source)
+        !of_board
+            && !given.sources.contains(source)
+            && ![UART_SOURCE, CLOCK_SOURCE].contains(source)
     });
     for (number, UnplacedDevice { client, device, .. }) in (0..).zip(shared) {
         let base = emulated_device_base(number).ok_or(NoRoom(EMULATED_BASE))?;
@@ -154,22 +164,35 @@ pub fn build(
     let uart = trapped.add(SourceNumber(UART_SOURCE), line);
     let controller = Owner::Trapped(DeviceNumber::CONTROLLER);
     if has_files {
-        bus.add(APLIC_BASE, APLIC_SIZE, controller)?;
-        let files = u64::from(vcpus) * PAGE_SIZE;
-        bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
+        bus.add(GuestPhysical::new(APLIC_BASE), APLIC_SIZE, controller)?;
+        let files = interrupt_files(vcpus);
+        let base = GuestPhysical::new(files.start);
+        bus.add(base, files.size, Owner::InterruptFiles)?;
     } else {
-        bus.add(PLIC_BASE, plic_size(vcpus), controller)?;
+        bus.add(GuestPhysical::new(PLIC_BASE), plic_size(vcpus), controller)?;
     }
-    bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
-    let taken = (devices.iter()).any(|assigned| assigned.device.source == CLOCK_SOURCE);
+    bus.add(
+        GuestPhysical::new(UART_BASE),
+        UART_SIZE,
+        Owner::Trapped(uart),
+    )?;
+    let taken = (devices.iter()).any(|assigned| assigned.device.source == CLOCK_SOURCE)
+        || !given.leaves_room_for_clock();
     if let Some(clock) = clock
         && !taken
         && sources >= CLOCK_SOURCE
     {
         let clock = trapped.add(SourceNumber(CLOCK_SOURCE), Box::new(clock));
-        bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Trapped(clock))?;
+        bus.add(
+            GuestPhysical::new(CLOCK_BASE),
+            CLOCK_SIZE,
+            Owner::Trapped(clock),
+        )?;
     }
     add(&mut bus, &mut trapped, false)?;
+    for pages in &given.pages {
+        bus.add(GuestPhysical::new(pages.start), pages.size, Owner::Direct)?;
+    }
     Ok(Hardware {
         bus,
         trapped,
@@ -180,5 +203,8 @@ pub fn build(
 /// Returns true if a VM with this bus has a real-time clock.
 #[must_use]
 pub fn has_clock(bus: &Bus) -> bool {
-    matches!(bus.at(CLOCK_BASE), Some((Owner::Trapped(_), 0)))
+    matches!(
+        bus.at(GuestPhysical::new(CLOCK_BASE)),
+        Some((Owner::Trapped(_), 0))
+    )
 }

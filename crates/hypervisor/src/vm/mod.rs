@@ -4,7 +4,6 @@ pub mod accounts;
 pub mod device_work;
 pub mod fault_streak;
 pub mod firmware_features;
-pub mod guest_tree;
 pub mod hardware;
 pub mod image;
 pub mod lazy_registers;
@@ -43,14 +42,13 @@ use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::device_work::DeviceWork;
-use crate::vm::guest_tree::imsic_file;
-use crate::vm::hardware::{AssignedDevice, EmulatedDevice};
+use crate::vm::hardware::{AssignedDevice, EmulatedDevice, imsic_file};
 use crate::vm::lifecycle::life::LifeCycle;
 use crate::vm::loading::Loading;
 use crate::vm::rate_limit::RateLimit;
 use crate::vm::reported_allocation::ReportedAllocation;
 use crate::vm::vcpu::SupervisorState;
-use board::Board;
+use board::{Board, Given};
 
 /// Settings of a VM by the system's description, checked against the board.
 #[derive(Clone, Debug)]
@@ -60,6 +58,8 @@ pub struct Settings {
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
     pub devices: Vec<AssignedDevice>,
+    /// Devices of other kinds that it was given by their paths.
+    pub given: Given<'static>,
     /// Its devices of shared disks and switches.
     pub emulated: Vec<EmulatedDevice>,
     /// Devices by guest-physical address.

@@ -60,6 +60,15 @@ fn notes(system: &System) -> String {
              reach memory of other VMs. Set placement = \"real\" or io = \"general\" unless you know that they do.\n"
         );
     }
+    for vm in system.vms.iter().filter(|vm| !vm.devices.is_empty()) {
+        let paths: Vec<&str> = vm.devices.iter().map(|path| path.value.as_str()).collect();
+        notes += &format!(
+            "  note: {} is given {}. Those of them that reach memory by themselves reach all of it: the guest is trusted. \
+             `partita board --describe TREE.dtb FILE` says which, and whether a board has them.\n",
+            vm.name,
+            paths.join(", ")
+        );
+    }
     notes
 }
 

@@ -53,6 +53,7 @@ fn value(row: &Row, note: &Note, scope: Scope) -> Value {
             let last = abi::system::MAX_HARTS - 1;
             list(json!({ "type": "integer", "minimum": 0, "maximum": last }))
         }
+        Takes::Paths => list(json!({ "type": "string", "pattern": "^/[^ ]+$" })),
         Takes::Extensions => list(json!({ "type": "string", "enum": abi::system::HIDEABLE })),
         Takes::NamesOr(scope) => list(json!({ "anyOf": [text(), table(scope)] })),
         Takes::Tables(scopes) => {

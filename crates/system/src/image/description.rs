@@ -147,6 +147,10 @@ fn compile_vm(
             tree.property_array_u32(name, &slots)?;
         }
     }
+    if !vm.devices.is_empty() {
+        let paths: Vec<&str> = vm.devices.iter().map(|path| path.value.as_str()).collect();
+        tree.property_string(names::GIVEN, &paths.join(" "))?;
+    }
     if !vm.hidden.is_empty() {
         let hidden: Vec<&str> = vm.hidden.names().collect();
         tree.property_string(names::HIDE, &hidden.join(" "))?;

@@ -46,6 +46,7 @@ pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<
     let (disks, slices) = read_disks(&mut section);
     let network = read_network(&mut section);
     let terminals = read_terminals(&mut section);
+    let devices = read_devices(&mut section);
     let hidden = read_hidden(&mut section);
 
     let vm = checked.zip(allocation).map(|(name, allocation)| {
@@ -76,6 +77,7 @@ pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<
             network,
             ports: Vec::new(),
             terminals,
+            devices,
             hidden,
             settings,
             origin,
@@ -196,6 +198,34 @@ fn read_network(section: &mut Section<'_>) -> Vec<Card> {
         cards.push(Card { network, io });
     }
     cards
+}
+
+/// Reads the paths of the devices that the VM is given.
+fn read_devices(section: &mut Section<'_>) -> Vec<Located<String>> {
+    let mut devices: Vec<Located<String>> = Vec::new();
+    for node in section.list(keys::DEVICES) {
+        let example = keys::DEVICES.note().example;
+        let Some(path) = section.text(node, keys::DEVICES.name(), example) else {
+            continue;
+        };
+        let mut refuse = |message: &str, remedy: &str| {
+            let (message, remedy) = (String::from(message), String::from(remedy));
+            section.report(node, keys::DEVICES.name(), message, remedy);
+        };
+        let is_path = path.starts_with('/') && path.chars().all(|letter| letter.is_ascii_graphic());
+        if !is_path {
+            let remedy = "`partita board --describe TREE` prints the paths of a board's devices";
+            refuse("this is no path in a device tree", remedy);
+        } else if devices.iter().any(|other| other.value == path) {
+            refuse("the device is listed twice", "list each device once");
+        } else {
+            devices.push(Located {
+                value: String::from(path),
+                origin: node.origin.clone(),
+            });
+        }
+    }
+    devices
 }
 
 fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {

@@ -23,6 +23,7 @@ pub(super) struct VmParts<'a> {
     initrd: Option<&'a str>,
     bootargs: Option<&'a str>,
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    given: Option<&'a str>,
     mediated: Option<ArrayVec<Slot, MAX_SLOTS>>,
     fast: Option<ArrayVec<Slot, MAX_SLOTS>>,
     slices: Option<Slices<'a>>,
@@ -72,6 +73,7 @@ impl<'a> VmParts<'a> {
                 field.keep(&mut self.bootargs, text)
             }
             names::DEVICES => field.keep(&mut self.devices, field.slots()?),
+            names::GIVEN => field.keep(&mut self.given, field.text()?),
             names::MEDIATED => field.keep(&mut self.mediated, field.slots()?),
             names::FAST => field.keep(&mut self.fast, field.slots()?),
             names::SLICES => field.keep(&mut self.slices, field.slices()?),
@@ -126,6 +128,7 @@ impl<'a> VmParts<'a> {
             initrd: self.initrd,
             bootargs: self.bootargs.unwrap_or(""),
             devices,
+            given: self.given.unwrap_or_default(),
             mediated,
             fast,
             slices: self.slices.unwrap_or_default(),

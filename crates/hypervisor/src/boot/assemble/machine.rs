@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use abi::cpio::Archive;
 use abi::keys;
 use abi::system::{
-    Allocation, Placement, SHADOW_BYTES, Scheduling, SystemDescription, VmDescription, VmName,
-    VmTranslation,
+    Allocation, Confined, Placement, SHADOW_BYTES, Scheduling, SystemDescription, VmDescription,
+    VmName, VmTranslation,
 };
 use scheduler::{VmConfig, VmId};
 
@@ -35,12 +35,12 @@ use crate::system::slots;
 use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::{Settings, Vm};
 use board::Board;
-use board::BoardDevice;
 use board::isa;
+use board::{BoardDevice, Given};
 
 pub(super) fn virtual_machine(
     (description, vm): (&SystemDescription<'static>, &VmDescription<'static>),
-    place: Option<OwnedRegion>,
+    (place, given): (Option<OwnedRegion>, Given<'static>),
     archive: &Archive<'static>,
     (board, vlenb): (&Board, Option<usize>),
     (frames, shared): (&mut Frames, &mut Shared),
@@ -52,7 +52,7 @@ pub(super) fn virtual_machine(
         let found = archive.find(file).map_err(AssembleError::Archive)?;
         found.ok_or(AssembleError::NoPart { vm: name, file })
     };
-    let chosen = chosen_devices(vm, board)?;
+    let chosen = chosen_devices(vm, &given.slots, board)?;
     let (allocation, dedicated) = allocation(vm, board)?;
     let config = VmConfig {
         vcpus: vm.vcpus as u16,
@@ -62,10 +62,10 @@ pub(super) fn virtual_machine(
     let id = scheduler
         .add_vm(config, placement(scheduling))
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
-    let devices = chosen
-        .into_iter()
-        .map(|chosen| assign(chosen, (id, name), board, frames))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut devices = Vec::with_capacity(chosen.len());
+    for chosen in chosen {
+        devices.push(assign(chosen, (id, name), board, frames)?);
+    }
     let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = Offer::find(&mut HartRegister)
@@ -76,7 +76,7 @@ pub(super) fn virtual_machine(
         board,
         mode,
         &at,
-        (&devices, &unplaced),
+        (&devices, &given, &unplaced),
         vcpus.len() as u32,
         (frames, FrameOwner::Vm(id)),
     )
@@ -96,14 +96,22 @@ pub(super) fn virtual_machine(
     });
     let controller = hardware::controller(&board.controller, vm.vcpus);
     let sources = board.controller.sources();
-    let hardware = hardware::build(controller, sources, vm.vcpus, &devices, clock, unplaced)
-        .map_err(|error| AssembleError::Bus { vm: name, error })?;
+    let hardware = hardware::build(
+        controller,
+        sources,
+        vm.vcpus,
+        (&devices, &given),
+        clock,
+        unplaced,
+    )
+    .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
         kernel: part(vm.kernel)?,
         initrd: vm.initrd.map(part).transpose()?,
         bootargs: vm.bootargs,
         devices,
+        given,
         emulated: hardware.emulated,
         bus: hardware.bus,
         autostart: vm.get(keys::AUTOSTART),
@@ -130,11 +138,16 @@ struct Chosen {
 /// Devices that the description names, checked against the board and the VM's placement.
 fn chosen_devices(
     vm: &VmDescription<'static>,
+    given: &[u8],
     board: &Board,
 ) -> Result<Vec<Chosen>, AssembleError> {
     let mut all = Vec::new();
-    for slot in &vm.devices {
-        let slot = slot.0;
+    for slot in vm
+        .devices
+        .iter()
+        .map(|slot| slot.0)
+        .chain(given.iter().copied())
+    {
         let device = board.virtio.get(usize::from(slot)).copied();
         let device = device.ok_or(AssembleError::NoSlot { vm: vm.name, slot })?;
         let mediated = vm.mediated.iter().any(|other| other.0 == slot);
@@ -144,6 +157,9 @@ fn chosen_devices(
             // Its pages lie anywhere, and exist only after their first touch.
             Placement::Paged => false,
         };
+        if !mediated && vm.get(keys::CONFINED) == Confined::Required {
+            return Err(AssembleError::Unconfined { vm: vm.name, slot });
+        }
         if !mediated && !reaches_memory {
             return Err(AssembleError::DirectDevice { vm: vm.name, slot });
         }

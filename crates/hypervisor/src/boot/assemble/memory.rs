@@ -12,13 +12,13 @@ use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::tables::PhysicalTables;
 use crate::vm::hardware::{self, AssignedDevice, UnplacedDevice};
-use board::Board;
+use board::{Board, Given, guest_tree};
 
 /// Span of one [`GStage::cut`].
 const GIBIBYTE: u64 = 1 << 30;
 
 /// Base of a guest's RAM under placements `resident` and `paged`: base of RAM on most boards, above all that a VM has besides.
-const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
+pub(super) const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(guest_tree::RESIDENT_BASE);
 
 /// Base of a guest's RAM for the guest, and on the host if the RAM lies there in one piece.
 pub(super) struct Ram {
@@ -49,7 +49,7 @@ pub(super) fn table(
     board: &Board,
     mode: Mode,
     ram: &Ram,
-    (devices, unplaced): (&[AssignedDevice], &[UnplacedDevice]),
+    (devices, given, unplaced): (&[AssignedDevice], &Given<'_>, &[UnplacedDevice]),
     vcpus: u32,
     mut frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -67,7 +67,9 @@ pub(super) fn table(
                 .ok_or(MapError::OutOfReach)?;
             let beside = devices
                 .iter()
-                .map(|given| GuestPhysical::new(given.device.base));
+                .map(|assigned| assigned.device.base)
+                .chain(given.pages.iter().map(|pages| pages.start))
+                .map(GuestPhysical::new);
             let within = |at: &GuestPhysical| ram.guest.base() <= *at && *at < end;
             if let Some(at) = beside.into_iter().find(within) {
                 return Err(MapError::Mapped(at));
@@ -91,6 +93,12 @@ pub(super) fn table(
             GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
         stage.map(&mut tables, region, place, permissions)?;
     }
+    for pages in &given.pages {
+        let at = GuestPhysical::new(pages.start);
+        let region = GuestRegion::new(at, pages.size).ok_or(MapError::OutOfReach)?;
+        let place = HostPhysical::new(pages.start);
+        stage.map(&mut tables, region, place, Permissions::DEVICE)?;
+    }
     for (number, device) in (0..).zip(unplaced) {
         let region =
             hardware::emulated_device_base(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
@@ -105,7 +113,7 @@ pub(super) fn table(
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     if let Some(imsic) = board.controller.imsic() {
         for vcpu in 0..vcpus {
-            let page = crate::vm::guest_tree::imsic_file(vcpu);
+            let page = hardware::imsic_file(vcpu);
             stage.set_page(
                 &mut tables,
                 page,

@@ -20,7 +20,6 @@
     )
 )]
 
-pub mod command;
 mod editor;
 mod keys;
 mod lines;
@@ -28,11 +27,12 @@ mod output;
 #[cfg(test)]
 mod tests;
 
-pub use command::{Command, VmAction};
+pub use abi::operator::command::{Command, VmAction};
 
 use alloc::vec::Vec;
 use core::fmt;
 
+use abi::operator::command;
 use abi::system::{VmId, VmName};
 use editor::{Edit, Editor};
 use keys::{Key, Keys};
@@ -317,16 +317,19 @@ impl Console {
                 // The prompt comes back when the answer has been sent (see `drain`).
                 self.last_line.end_partial_line(sink);
                 let names: Vec<VmName> = self.guests.iter().map(Guest::name).collect();
-                let parsed = command::parse(editor.text(), &names);
-                editor.clear();
-                match parsed {
-                    Ok(Command::Help) => self.answer(format_args!("{}", command::HELP)),
+                match command::parse(editor.text(), &names) {
+                    Ok(Command::Help) => {
+                        let help = abi::operator::HELP;
+                        self.answers.push(PREFIX, format_args!("{help}"));
+                    }
                     Ok(command) => {
+                        editor.clear();
                         self.awaits_answer = true;
                         return Some(Event::Command(command));
                     }
-                    Err(error) => self.answer(format_args!("{error}")),
+                    Err(error) => self.answers.push(PREFIX, format_args!("{error}")),
                 }
+                editor.clear();
             }
         }
         None

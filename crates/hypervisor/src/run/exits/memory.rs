@@ -69,7 +69,7 @@ pub fn emulate(
             interrupt_file(exit, operation, vcpu, offset);
             ExitCause::MmioImsic
         }
-        Some((Owner::Direct { .. }, _)) | None => return refuse(exit, cause, value),
+        Some((Owner::Direct, _)) | None => return refuse(exit, cause, value),
     };
     let context = &mut exit.state.context;
     context.program_counter = context.program_counter.wrapping_add(operation.length);

@@ -5,11 +5,11 @@ pub mod plan;
 use alloc::boxed::Box;
 
 use crate::memory::address::GuestPhysical;
-use crate::vm::guest_tree::GuestTreeError;
 use crate::vm::image::{ImageError, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::Plan;
 use crate::vm::seed::{self, Seeds};
+use board::guest_tree::GuestTreeError;
 
 /// Entry of a loaded guest.
 #[derive(Clone, Copy, Debug)]

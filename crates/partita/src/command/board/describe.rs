@@ -4,10 +4,16 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use ::board::{BoardHart, Hardware, HardwareKind, Interrupts, Range, Survey, Tree, Uart, UartKind};
+use ::board::guest_tree::RESIDENT_BASE;
+use ::board::{
+    BoardHart, Hardware, HardwareKind, Interrupts, MemoryOf, Range, Survey, Tree, Uart, UartKind,
+    Wish,
+};
+use abi::keys;
+use abi::system::{Confined, Placement, Slot};
 use serde::Serialize;
-use system::System;
-use system::image::slots::Assignment;
+use system::image::slots::{Assignment, Device as SlotDevice};
+use system::{System, Vm};
 
 use super::super::failure::{Failure, at};
 use super::super::output;
@@ -47,7 +53,7 @@ struct Description {
     virtio_slots: usize,
     /// Devices, IOMMUs and host bridges.
     devices: Vec<Device>,
-    /// Wishes of the system that the board does not meet.
+    /// Devices that VMs are given, and wishes of the system that the board does not meet.
     system: Vec<String>,
 }
 
@@ -124,7 +130,9 @@ fn describe(tree: &Tree<'_>, system: Option<&System>) -> Description {
         system: Vec::new(),
     };
     if let Some(system) = system {
+        let given = given(tree, system);
         description.system = wants(system, &description);
+        description.system.extend(given);
     }
     description
 }
@@ -256,6 +264,64 @@ fn wants(system: &System, board: &Description) -> Vec<String> {
         ));
     }
     wants
+}
+
+/// Devices that VMs are given, and why others are not: by the code that the hypervisor decides by.
+fn given(tree: &Tree<'_>, system: &System) -> Vec<String> {
+    let slots = Assignment::of(system);
+    let paths: Vec<String> = system.vms.iter().map(paths).collect();
+    let wishes: Vec<Wish<'_>> = (system.vms.iter().zip(&paths).enumerate())
+        .map(|(index, (vm, paths))| wish(vm, paths, slots.vm(index)))
+        .collect();
+    let shared = bits(slots.shared().iter().chain(slots.uplinks()).copied());
+    let mut lines = Vec::new();
+    match ::board::give(tree, &wishes, shared) {
+        Err(refusals) => lines.extend(refusals.iter().map(ToString::to_string)),
+        Ok(given) => {
+            for (vm, given) in system.vms.iter().zip(given) {
+                let paths = vm.devices.iter().map(|path| &path.value);
+                for path in paths {
+                    let trust = if given.trusted.contains(path) {
+                        "; nothing confines its DMA, so its guest is trusted with all memory"
+                    } else {
+                        ""
+                    };
+                    lines.push(format!("{} is given {path}{trust}", vm.name));
+                }
+            }
+        }
+    }
+    lines
+}
+
+fn paths(vm: &Vm) -> String {
+    let paths: Vec<&str> = vm.devices.iter().map(|path| path.value.as_str()).collect();
+    paths.join(" ")
+}
+
+/// Slots, a bit each.
+fn bits(slots: impl Iterator<Item = Slot>) -> u32 {
+    slots.fold(0, |bits, slot| bits | 1 << slot.0)
+}
+
+fn wish<'w>(vm: &'w Vm, paths: &'w str, slots: &[(Slot, SlotDevice)]) -> Wish<'w> {
+    let emulated = vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON));
+    Wish {
+        vm: vm.name.as_str(),
+        paths,
+        slots: bits(slots.iter().map(|(slot, _)| *slot)),
+        vcpus: vm.vcpus.value,
+        memory: match vm.get(keys::PLACEMENT) {
+            Placement::Real => MemoryOf::TheBoard,
+            Placement::Resident => MemoryOf::At(Range {
+                start: RESIDENT_BASE,
+                size: vm.memory.value.0,
+            }),
+            Placement::Paged => MemoryOf::Pages,
+        },
+        confined: vm.get(keys::CONFINED) == Confined::Required,
+        emulated: emulated as u64,
+    }
 }
 
 /// Runs of numbers in short: `0 to 3, 16`.

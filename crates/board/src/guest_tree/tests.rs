@@ -1,20 +1,21 @@
 //! Tests that read the tree with another crate, and with `dtc` where that is installed.
 
-use std::io::Write;
+use std::eprintln;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use fdt::Fdt;
 use fdt::node::FdtNode;
 
+use super::writer::WriterError;
 use super::*;
-use crate::memory::address::GuestPhysical;
 
 const EXTENSIONS: &[&str] = &[
     "i", "m", "a", "f", "d", "c", "zicbom", "zicboz", "zicsr", "zawrs", "ssaia", "sstc",
 ];
 
-fn region(base: u64, size: u64) -> GuestRegion {
-    GuestRegion::new(GuestPhysical::new(base), size).expect("within 64 bits")
+const fn region(start: u64, size: u64) -> Range {
+    Range { start, size }
 }
 
 fn slot(number: u32) -> VirtioDevice {
@@ -39,6 +40,7 @@ fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
         initrd: Some(region(0x1_7000_0000, 12_345)),
         bootargs: "console=ttyS0 quiet",
         virtio,
+        given: None,
         has_files: true,
         sources: 96,
         clock: true,
@@ -206,7 +208,7 @@ fn dtc_accepts_the_tree() {
     }
 }
 
-fn compile(blob: &[u8]) {
+pub(crate) fn compile(blob: &[u8]) {
     let compiler = Command::new("dtc")
         .args(["-I", "dtb", "-O", "dts", "-"])
         .stdin(Stdio::piped())
@@ -259,7 +261,7 @@ fn tree_names_memory_as_devices_see_it() {
     let read = Fdt::new(&tree).unwrap();
     let bus = read.find_node("/soc").unwrap();
     assert!(bus.property("dma-ranges").is_none());
-    description.memory_for_devices = Some(HostPhysical::new(0x2_8000_0000));
+    description.memory_for_devices = Some(0x2_8000_0000);
     let tree = bytes(&description).unwrap();
     let read = Fdt::new(&tree).unwrap();
     let bus = read.find_node("/soc").unwrap();

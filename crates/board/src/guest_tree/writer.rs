@@ -1,13 +1,4 @@
 //! Writing a flattened device tree (Devicetree Specification 0.4, chapter 5).
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic
-    )
-)]
 
 use alloc::vec::Vec;
 
@@ -43,7 +34,7 @@ pub enum WriterError {
 /// A tree that is being written. The first error is kept until [`TreeWriter::finish`]. The caller names nodes and properties as the
 /// specification allows, and closes each node that it begins.
 #[derive(Debug, Default)]
-pub(super) struct TreeWriter {
+pub(crate) struct TreeWriter {
     structure: Vec<u8>,
     strings: Vec<u8>,
     error: Option<WriterError>,
@@ -93,7 +84,7 @@ impl TreeWriter {
     }
 
     /// Begins a node.
-    pub(super) fn begin_node(&mut self, name: &str) {
+    pub(crate) fn begin_node(&mut self, name: &str) {
         self.check(name);
         self.append(BEGIN_NODE);
         self.structure.extend_from_slice(name.as_bytes());
@@ -102,12 +93,12 @@ impl TreeWriter {
     }
 
     /// Ends the innermost node.
-    pub(super) fn end_node(&mut self) {
+    pub(crate) fn end_node(&mut self) {
         self.append(END_NODE);
     }
 
     /// Writes a property of the innermost node, and returns its value's offset in the tree.
-    pub(super) fn property(&mut self, name: &str, value: &[u8]) -> usize {
+    pub(crate) fn property(&mut self, name: &str, value: &[u8]) -> usize {
         self.check(name);
         let length = self.word_of(value.len());
         let name = self.name_offset(name);
@@ -121,17 +112,17 @@ impl TreeWriter {
     }
 
     /// Writes a property without a value.
-    pub(super) fn property_null(&mut self, name: &str) {
+    pub(crate) fn property_null(&mut self, name: &str) {
         self.property(name, &[]);
     }
 
     /// Writes a text.
-    pub(super) fn property_string(&mut self, name: &str, text: &str) {
+    pub(crate) fn property_string(&mut self, name: &str, text: &str) {
         self.property_string_list(name, &[text]);
     }
 
     /// Writes several texts.
-    pub(super) fn property_string_list(&mut self, name: &str, texts: &[&str]) {
+    pub(crate) fn property_string_list(&mut self, name: &str, texts: &[&str]) {
         let mut value = Vec::new();
         for text in texts {
             self.check(text);
@@ -142,29 +133,29 @@ impl TreeWriter {
     }
 
     /// Writes a number of 32 bits.
-    pub(super) fn property_u32(&mut self, name: &str, number: u32) {
+    pub(crate) fn property_u32(&mut self, name: &str, number: u32) {
         self.property(name, &number.to_be_bytes());
     }
 
     /// Writes a number of 64 bits.
-    pub(super) fn property_u64(&mut self, name: &str, number: u64) {
+    pub(crate) fn property_u64(&mut self, name: &str, number: u64) {
         self.property(name, &number.to_be_bytes());
     }
 
     /// Writes numbers of 32 bits.
-    pub(super) fn property_array_u32(&mut self, name: &str, numbers: &[u32]) {
+    pub(crate) fn property_array_u32(&mut self, name: &str, numbers: &[u32]) {
         let value: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
         self.property(name, &value);
     }
 
     /// Writes numbers of 64 bits.
-    pub(super) fn property_array_u64(&mut self, name: &str, numbers: &[u64]) {
+    pub(crate) fn property_array_u64(&mut self, name: &str, numbers: &[u64]) {
         let value: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
         self.property(name, &value);
     }
 
     /// Writes the handle by which other nodes name this one (§2.3.3). The caller gives each handle once.
-    pub(super) fn property_phandle(&mut self, handle: u32) {
+    pub(crate) fn property_phandle(&mut self, handle: u32) {
         self.property_u32("phandle", handle);
     }
 
@@ -172,7 +163,7 @@ impl TreeWriter {
     ///
     /// # Errors
     /// The first that occurred.
-    pub(super) fn finish(mut self) -> Result<Vec<u8>, WriterError> {
+    pub(crate) fn finish(mut self) -> Result<Vec<u8>, WriterError> {
         self.append(END);
         let strings = STRUCTURE + self.structure.len();
         let total = strings + self.strings.len();
@@ -206,6 +197,7 @@ impl TreeWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::String;
     use vm_fdt::FdtWriter;
 
     #[test]

@@ -21,26 +21,20 @@
 //! is set between the driver's read and its acknowledgement. That bit is not acknowledged, the
 //! line never falls, and no later edge comes. Devices change their configuration when an operator
 //! resizes a disk or cuts a link, so it is rare, and
-//! [`Aplic::recover_missed_edges`](crate::devices::aplic::Aplic::recover_missed_edges) brings it back.
+//! the hypervisor (`Aplic::recover_missed_edges`) brings it back.
 //!
 //! # How a guest learns where its memory lies for devices
 //!
 //! Where a guest's addresses are not the host's, `dma-ranges` of the bus tells it which addresses a device takes for its RAM
 //! (Devicetree Specification 0.4, §2.3.9), and a virtio device's `VIRTIO_F_ACCESS_PLATFORM` has it use them (virtio 1.2, §6).
 //! Then the guest's own driver adds the constant, and no translation on the way is needed.
-#![cfg_attr(
-    not(test),
-    deny(
-        clippy::indexing_slicing,
-        clippy::unwrap_used,
-        clippy::expect_used,
-        clippy::panic
-    )
-)]
 
+mod error;
 #[cfg(test)]
-mod tests;
-mod writer;
+pub(crate) mod tests;
+pub(crate) mod writer;
+
+pub use error::GuestTreeError;
 
 use alloc::format;
 use alloc::string::String;
@@ -48,33 +42,35 @@ use alloc::vec::Vec;
 
 use riscv::interrupt::SUPERVISOR_EXTERNAL;
 use riscv::plic;
-use writer::{TreeWriter, WriterError};
+use writer::TreeWriter;
 
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
-use crate::sort::sort_by_key;
-use board::isa;
+use crate::{Given, PAGE_BYTES, Range, isa};
 
 /// Base of a guest's emulated UART, as on QEMU's `virt` board.
-pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
+pub const UART_BASE: u64 = 0x1000_0000;
 /// Bytes that the UART's node claims.
 pub const UART_SIZE: u64 = 0x100;
 /// The UART's source number at the guest's interrupt controller.
 pub const UART_SOURCE: u32 = 10;
 /// Base of a guest's emulated real-time clock, as on QEMU's `virt` board.
-pub const CLOCK_BASE: GuestPhysical = GuestPhysical::new(0x0010_1000);
+pub const CLOCK_BASE: u64 = 0x0010_1000;
 /// Bytes that the clock's node claims.
 pub const CLOCK_SIZE: u64 = 0x1000;
 /// The clock's source number at the guest's interrupt controller.
 pub const CLOCK_SOURCE: u32 = 11;
 /// Base of a guest's supervisor-level APLIC.
-pub const APLIC_BASE: GuestPhysical = GuestPhysical::new(0x0d00_0000);
+pub const APLIC_BASE: u64 = 0x0d00_0000;
 /// Base of a guest's PLIC, as on QEMU's `virt` board.
-pub const PLIC_BASE: GuestPhysical = GuestPhysical::new(0x0c00_0000);
+pub const PLIC_BASE: u64 = 0x0c00_0000;
 /// Bytes of the APLIC's control region: 16 KiB of registers and room for the delivery structures
 /// of direct mode, which are read-only zeros here.
 pub const APLIC_SIZE: u64 = 0x8000;
 /// Base of a guest's supervisor-level interrupt files, one page a vCPU.
-pub const IMSIC_BASE: GuestPhysical = GuestPhysical::new(0x2800_0000);
+pub const IMSIC_BASE: u64 = 0x2800_0000;
+/// Base of a guest's RAM unless it is the computer's own: base of RAM on most boards, above all that a VM has besides.
+pub const RESIDENT_BASE: u64 = 0x8000_0000;
+/// Address of the first emulated device for a guest, a page each: above all that a VM has of the board's on most boards.
+pub const EMULATED_BASE: u64 = 0x1020_0000;
 /// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
 pub const IMSIC_IDENTITIES: u32 = 63;
 
@@ -93,7 +89,7 @@ const LEVEL_HIGH: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtioDevice {
     /// Its registers.
-    pub registers: GuestRegion,
+    pub registers: Range,
     /// Its source number at the guest's interrupt controller.
     pub source: u32,
 }
@@ -104,7 +100,7 @@ pub struct GuestDescription<'a> {
     /// The VM's name; becomes the tree's model.
     pub name: &'a str,
     /// The one range of RAM.
-    pub memory: GuestRegion,
+    pub memory: Range,
     /// vCPUs; hart ids are 0 to this, exclusive.
     pub vcpus: u32,
     /// Ticks of `time` in a second.
@@ -121,13 +117,15 @@ pub struct GuestDescription<'a> {
     /// The widest translation that VS-mode may use, such as `riscv,sv48`.
     pub mmu_type: &'a str,
     /// Address of the initial RAM disk.
-    pub initrd: Option<GuestRegion>,
+    pub initrd: Option<Range>,
     /// The kernel's command line.
     pub bootargs: &'a str,
     /// Base of the RAM for devices, if it is not the guest's.
-    pub memory_for_devices: Option<HostPhysical>,
-    /// The devices passed through.
+    pub memory_for_devices: Option<u64>,
+    /// The virtio-mmio devices.
     pub virtio: &'a [VirtioDevice],
+    /// Devices of other kinds that the guest was given.
+    pub given: Option<&'a Given<'a>>,
     /// Set if the guest has interrupt files with an APLIC, and not a PLIC.
     pub has_files: bool,
     /// Sources that the guest's interrupt controller implements, 1 to this.
@@ -138,64 +136,19 @@ pub struct GuestDescription<'a> {
     pub rng_seed: Option<&'a [u8]>,
 }
 
-/// Reason why no device tree could be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuestTreeError {
-    /// A computer without a processor.
-    #[error("a guest needs at least one vCPU")]
-    NoVcpus,
-    /// More than an APLIC can name.
-    #[error("{0} vCPUs are more than the {VCPUS_LIMIT} that an APLIC can name")]
-    TooManyVcpus(u32),
-    /// A computer without memory.
-    #[error("a guest needs memory")]
-    NoMemory,
-    /// The initial RAM disk does not lie in the guest's RAM.
-    #[error("the initrd {initrd} does not lie in the guest's memory {memory}")]
-    InitrdOutsideMemory {
-        /// Address of the initial RAM disk.
-        initrd: GuestRegion,
-        /// Address of the RAM.
-        memory: GuestRegion,
-    },
-    /// A source number that the APLIC does not have.
-    #[error("interrupt source {source_number} is not one of the APLIC's 1 to {limit}")]
-    BadSource {
-        /// The number asked for.
-        source_number: u32,
-        /// The highest one there is.
-        limit: u32,
-    },
-    /// Two devices on one source.
-    #[error("two devices use interrupt source {0}")]
-    SharedSource(u32),
-    /// Two devices at one address.
-    #[error("{0} and {1} overlap in the guest's address space")]
-    Overlap(GuestRegion, GuestRegion),
-    /// The writer refused: a text with a NUL in it, or a tree of more than 4 GiB.
-    #[error("the device tree cannot be written: {0}")]
-    Writer(WriterError),
-}
-
-impl From<WriterError> for GuestTreeError {
-    fn from(error: WriterError) -> Self {
-        Self::Writer(error)
-    }
-}
-
 /// Bytes of the registers of a PLIC with a context for each of so many vCPUs.
 #[must_use]
 pub const fn plic_size(vcpus: u32) -> u64 {
     plic::THRESHOLD + plic::CONTEXT_STRIDE * vcpus as u64
 }
 
-/// The page of interrupt file that belongs to a vCPU, as the guest sees it.
-pub fn imsic_file(vcpu: u32) -> GuestPhysical {
-    GuestPhysical::new(
-        IMSIC_BASE
-            .raw()
-            .saturating_add(u64::from(vcpu).saturating_mul(PAGE_SIZE)),
-    )
+/// The pages of the interrupt files of so many vCPUs, as the guest sees them.
+#[must_use]
+pub const fn interrupt_files(vcpus: u32) -> Range {
+    Range {
+        start: IMSIC_BASE,
+        size: (vcpus as u64).saturating_mul(PAGE_BYTES),
+    }
 }
 
 /// A guest's flattened device tree.
@@ -211,6 +164,7 @@ pub struct GuestTree {
 ///
 /// # Errors
 /// [`GuestTreeError`], if the description contradicts itself.
+#[inline(never)]
 pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> {
     let files = check(guest)?;
     let handles = Handles { vcpus: guest.vcpus };
@@ -224,7 +178,7 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
     fdt.begin_node("aliases");
     fdt.property_string("serial0", &uart_path());
     fdt.end_node();
-    fdt.begin_node(&format!("memory@{:x}", guest.memory.base().raw()));
+    fdt.begin_node(&format!("memory@{:x}", guest.memory.start));
     fdt.property_string("device_type", "memory");
     write_reg(&mut fdt, guest.memory);
     fdt.end_node();
@@ -235,8 +189,8 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
     fdt.property_string("compatible", "simple-bus");
     fdt.property_null("ranges");
     if let Some(place) = guest.memory_for_devices {
-        let (base, size) = (guest.memory.base(), guest.memory.size());
-        fdt.property_array_u64("dma-ranges", &[place.raw(), base.raw(), size]);
+        let Range { start, size } = guest.memory;
+        fdt.property_array_u64("dma-ranges", &[place, start, size]);
     }
     match guest.has_files {
         true => write_aplic(&mut fdt, guest, handles),
@@ -256,7 +210,13 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
     if guest.has_files {
         write_imsic(&mut fdt, files, handles);
     }
+    if let Some(given) = guest.given {
+        given.write(&mut fdt, wires, handles.free());
+    }
     fdt.end_node();
+    if let Some(given) = guest.given {
+        given.write_supplies(&mut fdt, handles.free());
+    }
     fdt.end_node();
     Ok(GuestTree {
         bytes: fdt.finish()?,
@@ -265,16 +225,17 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
 }
 
 /// Checks that the parts fit together; returns the range of the interrupt files.
-fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
+fn check(guest: &GuestDescription<'_>) -> Result<Range, GuestTreeError> {
     if guest.vcpus == 0 {
         return Err(GuestTreeError::NoVcpus);
     }
     if guest.memory.is_empty() {
         return Err(GuestTreeError::NoMemory);
     }
-    let files = GuestRegion::new(IMSIC_BASE, u64::from(guest.vcpus).saturating_mul(PAGE_SIZE))
-        .filter(|_| guest.vcpus <= VCPUS_LIMIT)
-        .ok_or(GuestTreeError::TooManyVcpus(guest.vcpus))?;
+    if guest.vcpus > VCPUS_LIMIT {
+        return Err(GuestTreeError::TooManyVcpus(guest.vcpus));
+    }
+    let files = interrupt_files(guest.vcpus);
     if let Some(initrd) = guest.initrd
         && !guest.memory.covers(initrd)
     {
@@ -289,10 +250,10 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     };
     let fixed = [controller, (UART_BASE, UART_SIZE)];
     let clock = guest.clock.then_some((CLOCK_BASE, CLOCK_SIZE));
-    let mut regions: Vec<GuestRegion> = fixed
+    let mut regions: Vec<Range> = fixed
         .iter()
         .chain(&clock)
-        .filter_map(|&(base, size)| GuestRegion::new(base, size))
+        .map(|&(start, size)| Range { start, size })
         .collect();
     regions.push(guest.memory);
     regions.extend(guest.has_files.then_some(files));
@@ -308,7 +269,6 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     let mut sources = Vec::from([UART_SOURCE]);
     sources.extend(guest.clock.then_some(CLOCK_SOURCE));
     sources.extend(guest.virtio.iter().map(|device| device.source));
-    sort_by_key(&mut sources, |source| *source);
     for &source_number in &sources {
         if source_number == 0 || source_number > limit {
             return Err(GuestTreeError::BadSource {
@@ -317,8 +277,12 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
             });
         }
     }
-    for (&first, &second) in sources.iter().zip(sources.iter().skip(1)) {
-        if first == second {
+    for (index, &first) in sources.iter().enumerate() {
+        if sources
+            .iter()
+            .skip(index + 1)
+            .any(|second| *second == first)
+        {
             return Err(GuestTreeError::SharedSource(first));
         }
     }
@@ -343,14 +307,19 @@ impl Handles {
     fn imsic(self) -> u32 {
         self.vcpus.saturating_add(2)
     }
+
+    /// First handle that none of these nodes has.
+    fn free(self) -> u32 {
+        self.vcpus.saturating_add(3)
+    }
 }
 
 fn uart_path() -> String {
-    format!("/soc/serial@{:x}", UART_BASE.raw())
+    format!("/soc/serial@{:x}", UART_BASE)
 }
 
-fn write_reg(fdt: &mut TreeWriter, region: GuestRegion) {
-    fdt.property_array_u64("reg", &[region.base().raw(), region.size()]);
+fn write_reg(fdt: &mut TreeWriter, region: Range) {
+    fdt.property_array_u64("reg", &[region.start, region.size]);
 }
 
 /// Writes the node that speaks to the kernel; returns the seed's offset in the tree.
@@ -359,8 +328,8 @@ fn write_chosen(fdt: &mut TreeWriter, guest: &GuestDescription<'_>) -> Option<us
     fdt.property_string("stdout-path", &uart_path());
     fdt.property_string("bootargs", guest.bootargs);
     if let Some(initrd) = guest.initrd {
-        fdt.property_u64("linux,initrd-start", initrd.base().raw());
-        fdt.property_u64("linux,initrd-end", initrd.end().raw());
+        fdt.property_u64("linux,initrd-start", initrd.start);
+        fdt.property_u64("linux,initrd-end", initrd.end());
     }
     let seed_at = guest.rng_seed.map(|seed| fdt.property("rng-seed", seed));
     fdt.end_node();
@@ -406,9 +375,9 @@ fn write_controller(fdt: &mut TreeWriter, cells: u32, handle: u32) {
 }
 
 fn write_aplic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {
-    fdt.begin_node(&format!("interrupt-controller@{:x}", APLIC_BASE.raw()));
+    fdt.begin_node(&format!("interrupt-controller@{:x}", APLIC_BASE));
     fdt.property_string("compatible", "riscv,aplic");
-    fdt.property_array_u64("reg", &[APLIC_BASE.raw(), APLIC_SIZE]);
+    fdt.property_array_u64("reg", &[APLIC_BASE, APLIC_SIZE]);
     write_controller(fdt, 2, handles.controller());
     fdt.property_u32("riscv,num-sources", guest.sources.min(SOURCES_LIMIT));
     fdt.property_u32("msi-parent", handles.imsic());
@@ -416,9 +385,9 @@ fn write_aplic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Hand
 }
 
 fn write_plic(fdt: &mut TreeWriter, guest: &GuestDescription<'_>, handles: Handles) {
-    fdt.begin_node(&format!("interrupt-controller@{:x}", PLIC_BASE.raw()));
+    fdt.begin_node(&format!("interrupt-controller@{:x}", PLIC_BASE));
     fdt.property_string("compatible", "sifive,plic-1.0.0");
-    fdt.property_array_u64("reg", &[PLIC_BASE.raw(), plic_size(guest.vcpus)]);
+    fdt.property_array_u64("reg", &[PLIC_BASE, plic_size(guest.vcpus)]);
     write_controller(fdt, 1, handles.controller());
     fdt.property_u32("riscv,ndev", guest.sources.min(SOURCES_LIMIT));
     write_parents(fdt, handles);
@@ -435,7 +404,7 @@ fn write_parents(fdt: &mut TreeWriter, handles: Handles) {
 
 /// Wires of devices.
 #[derive(Clone, Copy)]
-struct Wires {
+pub(crate) struct Wires {
     /// Handle of the devices' interrupt controller.
     controller: u32,
     /// Set if the controller distinguishes trigger modes.
@@ -443,6 +412,12 @@ struct Wires {
 }
 
 impl Wires {
+    /// An interrupt, with the handle of the controller before it.
+    pub(crate) fn specifier(self, source: u32, mode: u32) -> impl Iterator<Item = u32> {
+        let cells = [self.controller, source, mode];
+        cells.into_iter().take(if self.has_modes { 3 } else { 2 })
+    }
+
     fn write(self, fdt: &mut TreeWriter, source: u32, mode: u32) {
         fdt.property_u32("interrupt-parent", self.controller);
         let cells = [source, mode];
@@ -456,32 +431,32 @@ impl Wires {
 }
 
 fn write_uart(fdt: &mut TreeWriter, wires: Wires) {
-    fdt.begin_node(&format!("serial@{:x}", UART_BASE.raw()));
+    fdt.begin_node(&format!("serial@{:x}", UART_BASE));
     fdt.property_string("compatible", "ns16550a");
-    fdt.property_array_u64("reg", &[UART_BASE.raw(), UART_SIZE]);
+    fdt.property_array_u64("reg", &[UART_BASE, UART_SIZE]);
     fdt.property_u32("clock-frequency", UART_CLOCK);
     wires.write(fdt, UART_SOURCE, LEVEL_HIGH);
     fdt.end_node();
 }
 
 fn write_clock(fdt: &mut TreeWriter, wires: Wires) {
-    fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE.raw()));
+    fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE));
     fdt.property_string("compatible", "google,goldfish-rtc");
-    fdt.property_array_u64("reg", &[CLOCK_BASE.raw(), CLOCK_SIZE]);
+    fdt.property_array_u64("reg", &[CLOCK_BASE, CLOCK_SIZE]);
     wires.write(fdt, CLOCK_SOURCE, LEVEL_HIGH);
     fdt.end_node();
 }
 
 fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, wires: Wires) {
-    fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.base().raw()));
+    fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.start));
     fdt.property_string("compatible", "virtio,mmio");
     write_reg(fdt, device.registers);
     wires.write(fdt, device.source, EDGE_RISING);
     fdt.end_node();
 }
 
-fn write_imsic(fdt: &mut TreeWriter, files: GuestRegion, handles: Handles) {
-    fdt.begin_node(&format!("interrupt-controller@{:x}", files.base().raw()));
+fn write_imsic(fdt: &mut TreeWriter, files: Range, handles: Handles) {
+    fdt.begin_node(&format!("interrupt-controller@{:x}", files.start));
     fdt.property_string("compatible", "riscv,imsics");
     write_reg(fdt, files);
     write_controller(fdt, 0, handles.imsic());
