@@ -196,10 +196,7 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
         true => write_aplic(&mut fdt, guest, handles),
         false => write_plic(&mut fdt, guest, handles),
     }
-    let wires = Wires {
-        controller: handles.controller(),
-        has_modes: guest.has_files,
-    };
+    let wires = Wires::new(handles.controller(), guest.has_files);
     write_uart(&mut fdt, wires);
     if guest.clock {
         write_clock(&mut fdt, wires);
@@ -412,6 +409,14 @@ pub(crate) struct Wires {
 }
 
 impl Wires {
+    /// Wires to the controller with this handle.
+    pub(crate) const fn new(controller: u32, has_modes: bool) -> Self {
+        Self {
+            controller,
+            has_modes,
+        }
+    }
+
     /// An interrupt, with the handle of the controller before it.
     pub(crate) fn specifier(self, source: u32, mode: u32) -> impl Iterator<Item = u32> {
         let cells = [self.controller, source, mode];

@@ -6,7 +6,7 @@ use crate::arch::sync::Lock;
 use crate::board::{Slot, board};
 use crate::frames::{self, FRAME};
 use crate::harts::Hart;
-use crate::plic;
+use crate::interrupts;
 use exerciser::workload::Trigger;
 use riscv::virtio::mmio::{MAGIC, legacy_register, register};
 use riscv::virtio::queue::{NEXT, NO_NOTIFY, WRITE};
@@ -234,23 +234,9 @@ impl Disk {
 
     /// Has the APLIC send the device's interrupts to a hart as `identity` (AIA chapter 4, MSI delivery), or the PLIC where there are no interrupt files.
     pub fn route(&self, hart: &Hart, identity: u64) {
-        if board().files.base == 0 {
-            return plic::route(self.slot, hart, identity);
-        }
-        let (aplic, source) = (board().aplic, u64::from(self.slot.source));
-        if aplic == 0 || source == 0 {
-            return;
-        }
-        let index = (hart.page() - board().files.base) / board().files.stride;
-        // domaincfg: interrupts on (bit 8), delivery by MSI (bit 2). sourcecfg 6: level, active high; 4: rising edge.
-        let mode = match self.trigger {
-            Trigger::Level => 6,
-            Trigger::Edge => 4,
-        };
-        device_store32(aplic, 1 << 8 | 1 << 2);
-        device_store32(aplic + 4 * source, mode);
-        device_store32(aplic + 0x3000 + 4 * source, (index << 18 | identity) as u32);
-        device_store32(aplic + 0x1edc, source as u32);
+        let status = self.slot.address + register::INTERRUPT_STATUS;
+        let is_level = self.trigger == Trigger::Level;
+        interrupts::route(self.slot, Some(status), is_level, (hart, identity));
     }
 
     /// Starts a read for `owner` at a place chosen by `random`. False when as many are under way as fit.
@@ -385,10 +371,7 @@ impl Disk {
             return false;
         }
         device_store32(self.slot.address + register::INTERRUPT_ACKNOWLEDGE, status);
-        if board().aplic != 0 && self.trigger == Trigger::Level {
-            device_store32(board().aplic + 0x2000, self.slot.source);
-        }
-        plic::complete();
+        interrupts::end(self.slot, self.trigger == Trigger::Level);
         true
     }
 }

@@ -48,8 +48,8 @@ pub struct Board {
     pub plic: (u64, u64),
     /// Set if the PLIC has one context a hart, for its supervisor level, by the hart's id.
     pub plic_context_is_hart: bool,
-    /// The clock that tells the date; 0 where there is none.
-    pub clock: u64,
+    /// The clock that tells the date; address 0 where there is none.
+    pub clock: Slot,
     pub slots: [Slot; MAX_SLOTS],
     pub slot_count: usize,
     pub isa: &'static str,
@@ -170,7 +170,7 @@ impl Board {
             aplic: 0,
             plic: (0, 0),
             plic_context_is_hart: false,
-            clock: 0,
+            clock: Slot::default(),
             slots: [Slot::default(); MAX_SLOTS],
             slot_count: 0,
             isa: "",
@@ -276,7 +276,12 @@ impl Board {
         } else if is_compatible(node, "ns16550a") {
             self.uart = address(node).unwrap_or(0);
         } else if is_compatible(node, "google,goldfish-rtc") {
-            self.clock = address(node).unwrap_or(0);
+            let plain = cells(node, "interrupts").next();
+            let source = plain.or_else(|| cells(node, "interrupts-extended").nth(1));
+            self.clock = Slot {
+                address: address(node).unwrap_or(0),
+                source: source.unwrap_or(0),
+            };
         } else if is_compatible(node, "virtio,mmio") {
             let source = cells(node, "interrupts").next().unwrap_or(0);
             let slot = self.slots.get_mut(self.slot_count);

@@ -2,10 +2,13 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::arch::memory::device_store32;
 use crate::arch::{csr, imsic, team};
-use crate::board::board;
+use crate::board::{Slot, board};
 use crate::harts::Hart;
 use crate::plic;
+use riscv::aplic::source_mode::{EDGE1, LEVEL1};
+use riscv::aplic::{DOMAINCFG_DM, DOMAINCFG_IE, HART_INDEX_SHIFT, register};
 
 /// Identities that the exerciser uses: 1 to 63 exist in every interrupt file (AIA §3.1).
 pub const IDENTITIES: usize = 64;
@@ -18,6 +21,8 @@ pub const SHOOT_DOWN: u64 = 2;
 pub const SERVE: u64 = 3;
 /// Identity: the block device of this hart.
 pub const BLOCK: u64 = 4;
+/// Identity: the real-time clock's alarm.
+pub const ALARM: u64 = 5;
 /// First of the identities that `ipi` sends, one a sender.
 pub const FIRST_COUNTED: u64 = 8;
 
@@ -37,6 +42,34 @@ pub fn open() {
     }
     crate::harts::set_timer(u64::MAX);
     csr::set_interrupt_enables(csr::EXTERNAL | csr::SOFTWARE);
+}
+
+/// Has a device's interrupts sent to a hart as an identity: by the APLIC (AIA chapter 4, MSI delivery), or by the PLIC where there are no interrupt
+/// files. `status` is as for [`plic::route`].
+pub fn route(slot: Slot, status: Option<u64>, is_level: bool, (hart, identity): (&Hart, u64)) {
+    if board().files.base == 0 {
+        return plic::route(slot, status, hart, identity);
+    }
+    let (aplic, source) = (board().aplic, u64::from(slot.source));
+    if aplic == 0 || source == 0 {
+        return;
+    }
+    let index = (hart.page() - board().files.base) / board().files.stride;
+    let mode = if is_level { LEVEL1 } else { EDGE1 };
+    device_store32(aplic + register::DOMAINCFG, DOMAINCFG_IE | DOMAINCFG_DM);
+    device_store32(aplic + register::SOURCECFG + 4 * (source - 1), mode);
+    let target = index << HART_INDEX_SHIFT | identity;
+    device_store32(aplic + register::TARGET + 4 * (source - 1), target as u32);
+    device_store32(aplic + register::SETIENUM, source as u32);
+}
+
+/// Tells the interrupt controller that the interrupt was seen: while its line is high, a level source sends another message only after
+/// `setipnum_le` (AIA §4.7, §4.9.2).
+pub fn end(slot: Slot, is_level: bool) {
+    if board().aplic != 0 && is_level {
+        device_store32(board().aplic + register::SETIPNUM_LE, slot.source);
+    }
+    plic::complete();
 }
 
 /// A timer interrupt: counted, and none follows until the timer is set anew.

@@ -1,9 +1,8 @@
-//! The PLIC of a guest without interrupt files (RISC-V PLIC specification 1.0.0), with one source: the block device's.
+//! The PLIC of a guest without interrupt files (RISC-V PLIC specification 1.0.0), with one source: a device's.
 
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 
 use riscv::plic::{CLAIM, CONTEXT_STRIDE, ENABLE, ENABLE_STRIDE, PRIORITY, THRESHOLD};
-use riscv::virtio::mmio::register::INTERRUPT_STATUS;
 
 use crate::arch::memory::{device_load32, device_store32};
 use crate::arch::sync::Once;
@@ -14,6 +13,8 @@ use crate::harts::Hart;
 #[derive(Debug)]
 struct Route {
     slot: Slot,
+    /// Address of a register that is 0 while the line is low, if the device has one.
+    status: Option<u64>,
     /// Address of the claim register of the hart's context.
     claim: u64,
     identity: u64,
@@ -23,14 +24,16 @@ static ROUTE: Once<Route> = Once::new();
 /// Set while the source is claimed and not completed.
 static CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// Has the PLIC send the interrupts of the device in `slot` to a hart, where they count as `identity`. The first call stands.
-pub fn route(slot: Slot, hart: &Hart, identity: u64) {
+/// Has the PLIC send the interrupts of a device to a hart, where they count as `identity`. `status` is the address of a register that is 0 while the
+/// device's line is low, if there is one. The first call stands.
+pub fn route(slot: Slot, status: Option<u64>, hart: &Hart, identity: u64) {
     let (base, source, context) = (board().plic.0, u64::from(slot.source), hart.id());
     if base == 0 || !board().plic_context_is_hart {
         return;
     }
     ROUTE.set(Route {
         slot,
+        status,
         claim: base + CLAIM + CONTEXT_STRIDE * context,
         identity,
     });
@@ -49,7 +52,7 @@ pub fn serve(mut take: impl FnMut(u64)) {
         CLAIMED.store(true, Ordering::SeqCst);
         take(route.identity);
         fence(Ordering::SeqCst);
-        if device_load32(route.slot.address + INTERRUPT_STATUS) == 0 {
+        if route.status.is_some_and(|at| device_load32(at) == 0) {
             complete();
         }
     }

@@ -5,6 +5,7 @@ use abi::keys;
 use abi::system::{Allocation, OnFailure, SpinMethod, WaitMethod};
 use std::path::Path;
 
+mod devices;
 mod fits;
 mod parameters;
 mod slices;

@@ -282,7 +282,7 @@ impl<'a> Mixture<'a> {
         let (base, size) = match random.below(6) {
             0 => (board.aplic, 0x8000),
             1 => (board.uart, 0x100),
-            2 => (board.clock, 0x1000),
+            2 => (board.clock.address, 0x1000),
             3 => (self.hart.page(), 0x1000),
             _ => (slot.map_or(0, |slot| slot.address), 0x200),
         };

@@ -4,6 +4,7 @@ use exerciser::arguments::{ArgumentError, Arguments};
 
 use crate::console::say;
 
+pub mod alarm;
 pub mod allocation;
 pub mod boot;
 pub mod descriptors;
@@ -51,6 +52,7 @@ pub struct Exercise {
 
 const EXERCISES: &[Exercise] = &[
     boot::EXERCISE,
+    alarm::EXERCISE,
     allocation::EXERCISE,
     descriptors::EXERCISE,
     heartbeat::EXERCISE,

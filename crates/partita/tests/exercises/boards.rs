@@ -49,6 +49,26 @@ fn disks_interrupt_by_wires() {
     }
 }
 
+/// A clock of the board is a VM's own: its registers are mapped, and its alarms interrupt by each kind of controller. The other VM has an emulated one.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn given_clock_interrupts_its_vm() {
+    let given = [
+        "vm.one.devices=[\"/soc/rtc@101000\"]",
+        "vm.one.placement=\"resident\"",
+        "vm.one.confined=\"required\"",
+        "vm.one.command-line=\"exercise=alarm\"",
+    ]
+    .map(String::from);
+    for (on, board) in [
+        ("machine", &[][..]),
+        ("qemu", &["--qemu-machine", "aia=none"]),
+    ] {
+        let told = exercise_with(on, "exercises.toml", 2, &given, board);
+        assert!(told.contains("alarm interrupts=5 of 5 early=0"), "{told}");
+    }
+}
+
 /// Registers survive the moves of vCPUs, and hostile guests harm nobody, where interrupts come by wires.
 #[test]
 #[ignore = "soak: minutes of QEMU; make soak runs it"]

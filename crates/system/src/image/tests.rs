@@ -37,6 +37,7 @@ fn system(folder: &Path) -> System {
         initrd = "initrd"
         rng = true
         autostart = false
+        devices = ["/soc/rtc@101000", "/soc/gpio@4000"]
     "#;
     let document = Document::new(&folder.join("system.toml"), String::from(text), &[]).unwrap();
     System::read(&document).unwrap()
@@ -85,6 +86,8 @@ fn the_hypervisor_reads_what_is_composed() {
     let [one, two] = &read.vms[..] else {
         panic!("{} VMs", read.vms.len())
     };
+    let given = "/soc/rtc@101000 /soc/gpio@4000";
+    assert_eq!((one.given, two.given), ("", given));
     assert_eq!(
         (one.name.as_str(), one.vcpus, one.memory),
         ("one", 2, 64 << 20)

@@ -20,7 +20,7 @@ fn is_ours(address: u64) -> bool {
         || within(board.uart, 4096)
         || within(board.aplic, 0x8000)
         || within(board.plic.0, board.plic.1)
-        || within(board.clock, 0x1000)
+        || within(board.clock.address, 0x1000)
         || board
             .slots
             .iter()
