@@ -2,7 +2,7 @@
 //!
 //! [`give`] decides what each VM gets, or why it does not get it. The hypervisor asks when it assembles a system, and the command when it describes
 //! a board, so that both say the same. A VM gets the whole pages of a device's registers, its interrupts, and a copy of its node in the guest's
-//! tree ([`Given::write`]).
+//! tree ([`GivenDevices::write`]).
 
 mod check;
 mod copy;
@@ -15,7 +15,7 @@ mod tests;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::guest_tree::{CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE};
+use crate::guest_map::{CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE};
 use crate::tree::{Node, Tree};
 use crate::{BoardDevice, Interrupts, Range, console, devices, interrupts};
 pub use refusal::{Fault, Reason, Refusal};
@@ -61,7 +61,7 @@ pub enum MemoryOf {
 
 /// Devices that a VM was given.
 #[derive(Clone, Debug, Default)]
-pub struct Given<'t> {
+pub struct GivenDevices<'t> {
     tree: Option<&'t Tree<'t>>,
     /// Places of the devices' nodes.
     devices: Vec<usize>,
@@ -103,8 +103,8 @@ pub fn give<'t>(
     tree: &'t Tree<'t>,
     wishes: &[Wish<'_>],
     shared: u32,
-) -> Result<Vec<Given<'t>>, Vec<Refusal<'t>>> {
-    let mut given: Vec<Given<'t>> = wishes.iter().map(|_| Given::default()).collect();
+) -> Result<Vec<GivenDevices<'t>>, Vec<Refusal<'t>>> {
+    let mut given: Vec<GivenDevices<'t>> = wishes.iter().map(|_| GivenDevices::default()).collect();
     if wishes.iter().all(|wish| wish.paths.is_empty()) {
         return Ok(given);
     }
@@ -185,14 +185,14 @@ impl<'t> Chooser<'t, '_> {
         &self,
         node: Node<'t, 't>,
         (vm, wish): (usize, &Wish<'_>),
-        given: &mut Given<'t>,
+        given: &mut GivenDevices<'t>,
     ) -> Result<(), Fault<'t>> {
         self.check_node(node)?;
-        let pages = check::pages(node)?;
+        let pages = self.pages(node)?;
         self.check_pages(&pages, vm)?;
-        let is_master = !check::makes_no_dma(node);
+        let is_master = !self.makes_no_dma(node);
         if is_master {
-            check::dma(node, wish)?;
+            self.dma(node, wish)?;
         }
         let registers = node.registers();
         let slot = self.virtio.iter().position(|device| {
@@ -229,7 +229,7 @@ impl<'t> Chooser<'t, '_> {
     }
 }
 
-impl Given<'_> {
+impl GivenDevices<'_> {
     /// Tests whether the guest can have its emulated clock beside these devices.
     #[must_use]
     pub fn leaves_room_for_clock(&self) -> bool {

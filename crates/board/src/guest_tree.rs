@@ -32,52 +32,23 @@
 mod error;
 #[cfg(test)]
 pub(crate) mod tests;
-pub(crate) mod writer;
 
+pub use crate::guest_map::*;
 pub use error::GuestTreeError;
+use error::VCPUS_LIMIT;
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::interrupt_parent::InterruptParent;
+use crate::writer::TreeWriter;
 use riscv::interrupt::SUPERVISOR_EXTERNAL;
-use riscv::plic;
-use writer::TreeWriter;
 
-use crate::{Given, PAGE_BYTES, Range, isa};
-
-/// Base of a guest's emulated UART, as on QEMU's `virt` board.
-pub const UART_BASE: u64 = 0x1000_0000;
-/// Bytes that the UART's node claims.
-pub const UART_SIZE: u64 = 0x100;
-/// The UART's source number at the guest's interrupt controller.
-pub const UART_SOURCE: u32 = 10;
-/// Base of a guest's emulated real-time clock, as on QEMU's `virt` board.
-pub const CLOCK_BASE: u64 = 0x0010_1000;
-/// Bytes that the clock's node claims.
-pub const CLOCK_SIZE: u64 = 0x1000;
-/// The clock's source number at the guest's interrupt controller.
-pub const CLOCK_SOURCE: u32 = 11;
-/// Base of a guest's supervisor-level APLIC.
-pub const APLIC_BASE: u64 = 0x0d00_0000;
-/// Base of a guest's PLIC, as on QEMU's `virt` board.
-pub const PLIC_BASE: u64 = 0x0c00_0000;
-/// Bytes of the APLIC's control region: 16 KiB of registers and room for the delivery structures
-/// of direct mode, which are read-only zeros here.
-pub const APLIC_SIZE: u64 = 0x8000;
-/// Base of a guest's supervisor-level interrupt files, one page a vCPU.
-pub const IMSIC_BASE: u64 = 0x2800_0000;
-/// Base of a guest's RAM unless it is the computer's own: base of RAM on most boards, above all that a VM has besides.
-pub const RESIDENT_BASE: u64 = 0x8000_0000;
-/// Address of the first emulated device for a guest, a page each: above all that a VM has of the board's on most boards.
-pub const EMULATED_BASE: u64 = 0x1020_0000;
-/// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
-pub const IMSIC_IDENTITIES: u32 = 63;
+use crate::{GivenDevices, Range, isa};
 
 /// The highest source number that an APLIC (AIA §4.1), or a PLIC, can have.
 const SOURCES_LIMIT: u32 = riscv::aplic::MAX_SOURCE;
-/// vCPUs that an APLIC can distinguish: a hart index has 14 bits (AIA §4.5.16).
-const VCPUS_LIMIT: u32 = 1 << 14;
 /// Input clock of the UART, in hertz, the one of QEMU's `virt` board. Emulated, it sets no pace.
 const UART_CLOCK: u32 = 3_686_400;
 /// Interrupt flags of the binding: a rising edge.
@@ -125,7 +96,7 @@ pub struct GuestDescription<'a> {
     /// The virtio-mmio devices.
     pub virtio: &'a [VirtioDevice],
     /// Devices of other kinds that the guest was given.
-    pub given: Option<&'a Given<'a>>,
+    pub given: Option<&'a GivenDevices<'a>>,
     /// Set if the guest has interrupt files with an APLIC, and not a PLIC.
     pub has_files: bool,
     /// Sources that the guest's interrupt controller implements, 1 to this.
@@ -134,21 +105,6 @@ pub struct GuestDescription<'a> {
     pub clock: bool,
     /// Seed for the guest's random-number generator.
     pub rng_seed: Option<&'a [u8]>,
-}
-
-/// Bytes of the registers of a PLIC with a context for each of so many vCPUs.
-#[must_use]
-pub const fn plic_size(vcpus: u32) -> u64 {
-    plic::THRESHOLD + plic::CONTEXT_STRIDE * vcpus as u64
-}
-
-/// The pages of the interrupt files of so many vCPUs, as the guest sees them.
-#[must_use]
-pub const fn interrupt_files(vcpus: u32) -> Range {
-    Range {
-        start: IMSIC_BASE,
-        size: (vcpus as u64).saturating_mul(PAGE_BYTES),
-    }
 }
 
 /// A guest's flattened device tree.
@@ -196,7 +152,7 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
         true => write_aplic(&mut fdt, guest, handles),
         false => write_plic(&mut fdt, guest, handles),
     }
-    let wires = Wires::new(handles.controller(), guest.has_files);
+    let wires = InterruptParent::new(handles.controller(), guest.has_files);
     write_uart(&mut fdt, wires);
     if guest.clock {
         write_clock(&mut fdt, wires);
@@ -399,43 +355,7 @@ fn write_parents(fdt: &mut TreeWriter, handles: Handles) {
     fdt.property_array_u32("interrupts-extended", &parents);
 }
 
-/// Wires of devices.
-#[derive(Clone, Copy)]
-pub(crate) struct Wires {
-    /// Handle of the devices' interrupt controller.
-    controller: u32,
-    /// Set if the controller distinguishes trigger modes.
-    has_modes: bool,
-}
-
-impl Wires {
-    /// Wires to the controller with this handle.
-    pub(crate) const fn new(controller: u32, has_modes: bool) -> Self {
-        Self {
-            controller,
-            has_modes,
-        }
-    }
-
-    /// An interrupt, with the handle of the controller before it.
-    pub(crate) fn specifier(self, source: u32, mode: u32) -> impl Iterator<Item = u32> {
-        let cells = [self.controller, source, mode];
-        cells.into_iter().take(if self.has_modes { 3 } else { 2 })
-    }
-
-    fn write(self, fdt: &mut TreeWriter, source: u32, mode: u32) {
-        fdt.property_u32("interrupt-parent", self.controller);
-        let cells = [source, mode];
-        let cells = if self.has_modes {
-            &cells[..]
-        } else {
-            &cells[..1]
-        };
-        fdt.property_array_u32("interrupts", cells);
-    }
-}
-
-fn write_uart(fdt: &mut TreeWriter, wires: Wires) {
+fn write_uart(fdt: &mut TreeWriter, wires: InterruptParent) {
     fdt.begin_node(&format!("serial@{:x}", UART_BASE));
     fdt.property_string("compatible", "ns16550a");
     fdt.property_array_u64("reg", &[UART_BASE, UART_SIZE]);
@@ -444,7 +364,7 @@ fn write_uart(fdt: &mut TreeWriter, wires: Wires) {
     fdt.end_node();
 }
 
-fn write_clock(fdt: &mut TreeWriter, wires: Wires) {
+fn write_clock(fdt: &mut TreeWriter, wires: InterruptParent) {
     fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE));
     fdt.property_string("compatible", "google,goldfish-rtc");
     fdt.property_array_u64("reg", &[CLOCK_BASE, CLOCK_SIZE]);
@@ -452,7 +372,7 @@ fn write_clock(fdt: &mut TreeWriter, wires: Wires) {
     fdt.end_node();
 }
 
-fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, wires: Wires) {
+fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, wires: InterruptParent) {
     fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.start));
     fdt.property_string("compatible", "virtio,mmio");
     write_reg(fdt, device.registers);

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-/// Bytes in a page, the smallest unit that can be given away.
-pub const PAGE_BYTES: u64 = 4096;
+use riscv::imsic::PAGE_BYTES;
 
 /// A range of physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

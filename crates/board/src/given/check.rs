@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 
 use super::refusal::{Fault, Reason, fault};
 use super::{Chooser, MemoryOf, Wish};
-use crate::guest_tree::{
+use crate::Range;
+use crate::guest_map::{
     APLIC_BASE, APLIC_SIZE, EMULATED_BASE, PLIC_BASE, UART_BASE, UART_SIZE, UART_SOURCE,
     interrupt_files, plic_size,
 };
 use crate::tree::Node;
-use crate::{PAGE_BYTES, Range};
+use riscv::imsic::PAGE_BYTES;
 
 /// Kinds that are no bus masters: their bindings know neither `iommus` nor `dma-coherent`.
 const NO_DMA: [&str; 6] = [
@@ -23,51 +24,51 @@ const NO_DMA: [&str; 6] = [
     "sifive,pwm0",
 ];
 
-/// Tests whether the device never reaches memory by itself.
-pub(super) fn makes_no_dma(node: Node<'_, '_>) -> bool {
-    NO_DMA.iter().any(|name| node.is_compatible(name))
-}
-
-/// Whole pages of the registers of a device and of all that is below it.
-pub(super) fn pages(node: Node<'_, '_>) -> Result<Vec<Range>, Fault<'static>> {
-    let own = node.registers();
-    if own.is_empty() || own.len() != node.register_entries() {
-        return Err(fault("reg", Reason::NoRegisters, ""));
-    }
-    let mut pages = Vec::new();
-    for part in node.subtree() {
-        for range in part.registers() {
-            let whole = range.pages();
-            // The last page of the address space is none.
-            if range.is_empty() || whole.end() < range.end() {
-                return Err(fault("reg", Reason::BadRange, &format!("{range}")));
-            }
-            pages.push(whole);
-        }
-    }
-    Ok(pages)
-}
-
-/// Checks a device that reaches memory by itself.
-pub(super) fn dma(node: Node<'_, '_>, wish: &Wish<'_>) -> Result<(), Fault<'static>> {
-    if wish.confined {
-        return Err(fault("confined", Reason::Unconfined, ""));
-    }
-    if wish.memory == MemoryOf::Pages {
-        return Err(fault("placement", Reason::Pages, ""));
-    }
-    let mut above = node.parent();
-    while let Some(bus) = above {
-        let map = bus.property("dma-ranges").unwrap_or_default();
-        if !map.is_empty() {
-            return Err(fault("dma-ranges", Reason::DmaRanges, &bus.path()));
-        }
-        above = bus.parent();
-    }
-    Ok(())
-}
-
 impl<'t> Chooser<'t, '_> {
+    /// Tests whether the device never reaches memory by itself.
+    pub(super) fn makes_no_dma(&self, node: Node<'_, '_>) -> bool {
+        NO_DMA.iter().any(|name| node.is_compatible(name))
+    }
+
+    /// Whole pages of the registers of a device and of all that is below it.
+    pub(super) fn pages(&self, node: Node<'_, '_>) -> Result<Vec<Range>, Fault<'static>> {
+        let own = node.registers();
+        if own.is_empty() || own.len() != node.register_entries() {
+            return Err(fault("reg", Reason::NoRegisters, ""));
+        }
+        let mut pages = Vec::new();
+        for part in node.subtree() {
+            for range in part.registers() {
+                let whole = range.pages();
+                // The last page of the address space is none.
+                if range.is_empty() || whole.end() < range.end() {
+                    return Err(fault("reg", Reason::BadRange, &format!("{range}")));
+                }
+                pages.push(whole);
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Checks a device that reaches memory by itself.
+    pub(super) fn dma(&self, node: Node<'_, '_>, wish: &Wish<'_>) -> Result<(), Fault<'static>> {
+        if wish.confined {
+            return Err(fault("confined", Reason::Unconfined, ""));
+        }
+        if wish.memory == MemoryOf::Pages {
+            return Err(fault("placement", Reason::Pages, ""));
+        }
+        let mut above = node.parent();
+        while let Some(bus) = above {
+            let map = bus.property("dma-ranges").unwrap_or_default();
+            if !map.is_empty() {
+                return Err(fault("dma-ranges", Reason::DmaRanges, &bus.path()));
+            }
+            above = bus.parent();
+        }
+        Ok(())
+    }
+
     /// Checks what the node and those below it are.
     pub(super) fn check_node(&self, node: Node<'_, '_>) -> Result<(), Fault<'t>> {
         for part in node.subtree() {

@@ -3,20 +3,20 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::Given;
-use super::depend::{Kind, fixed_rate, kind, references};
+use super::GivenDevices;
+use super::depend::{PropertyKind, fixed_rate, kind, references};
 use crate::devices::is_coherent;
-use crate::guest_tree::Wires;
-use crate::guest_tree::writer::TreeWriter;
+use crate::interrupt_parent::InterruptParent;
 use crate::tree::{Node, Tree};
+use crate::writer::TreeWriter;
 
 /// Interrupt flags of the binding: a high level, for a controller of the board that distinguishes no modes.
 const LEVEL_HIGH: u32 = 4;
 
-impl<'t> Given<'t> {
+impl<'t> GivenDevices<'t> {
     /// Writes the devices' nodes for a guest, below a bus with two cells an address and two a size whose addresses are the computer's. `first` is the
     /// first handle that is free in the guest's tree.
-    pub(crate) fn write(&self, fdt: &mut TreeWriter, wires: Wires, first: u32) {
+    pub(crate) fn write(&self, fdt: &mut TreeWriter, wires: InterruptParent, first: u32) {
         let Some(tree) = self.tree else {
             return;
         };
@@ -51,7 +51,7 @@ impl<'t> Given<'t> {
             for (name, value) in node.properties() {
                 let is_kept = match rate {
                     Some(_) => name == "clock-output-names",
-                    None => matches!(super::depend::kind(tree, name, value), Kind::Plain),
+                    None => matches!(super::depend::kind(tree, name, value), PropertyKind::Plain),
                 };
                 if is_kept {
                     fdt.property(name, value);
@@ -66,8 +66,8 @@ impl<'t> Given<'t> {
 /// A copy that is being written.
 struct Copy<'c, 't> {
     tree: &'t Tree<'t>,
-    given: &'c Given<'t>,
-    wires: Wires,
+    given: &'c GivenDevices<'t>,
+    wires: InterruptParent,
     first: u32,
 }
 
@@ -111,14 +111,14 @@ impl<'t> Copy<'_, 't> {
                 continue;
             }
             match kind(self.tree, name, value) {
-                Kind::Plain => {
+                PropertyKind::Plain => {
                     fdt.property(name, value);
                 }
-                Kind::References(cells) => self.references(fdt, name, (value, cells)),
-                Kind::LeftOut if name == "status" && !is_top => {
+                PropertyKind::References(cells) => self.references(fdt, name, (value, cells)),
+                PropertyKind::LeftOut if name == "status" && !is_top => {
                     fdt.property(name, value);
                 }
-                Kind::LeftOut => {}
+                PropertyKind::LeftOut => {}
             }
         }
         if node.has("phandle") {

@@ -57,7 +57,7 @@ const LEFT_OUT: [&str; 20] = [
 ];
 
 /// Kinds of properties of a device.
-pub(super) enum Kind {
+pub(super) enum PropertyKind {
     /// Left out of the copy.
     LeftOut,
     /// The property names other nodes, each followed by as many cells as this property of theirs says.
@@ -67,24 +67,24 @@ pub(super) enum Kind {
 }
 
 /// The kind of a property.
-pub(super) fn kind(tree: &Tree<'_>, name: &str, value: &[u8]) -> Kind {
+pub(super) fn kind(tree: &Tree<'_>, name: &str, value: &[u8]) -> PropertyKind {
     if LEFT_OUT.contains(&name) || name.starts_with("pinctrl-") {
-        return Kind::LeftOut;
+        return PropertyKind::LeftOut;
     }
     if let Some((_, cells)) = REFERENCES.iter().find(|(other, _)| *other == name) {
-        return Kind::References(cells);
+        return PropertyKind::References(cells);
     }
     if name.ends_with("-gpios") || name.ends_with("-gpio") {
-        return Kind::References("#gpio-cells");
+        return PropertyKind::References("#gpio-cells");
     }
     // A vendor's property may begin with the handle of a system controller and go on with offsets in it.
     let vendors = name.contains(',');
     let first = value.first_chunk().map(|cell| u32::from_be_bytes(*cell));
     let named = first.filter(|_| vendors).and_then(|at| tree.by_phandle(at));
     if name.ends_with("-supply") || named.is_some_and(|node| node.is_compatible("syscon")) {
-        return Kind::References("");
+        return PropertyKind::References("");
     }
-    Kind::Plain
+    PropertyKind::Plain
 }
 
 /// Words of a value.
@@ -167,7 +167,7 @@ impl<'t> Chooser<'t, '_> {
             named.any(|(place, _)| self.tree.at(*place).is_some_and(|named| node.is_in(named)))
         };
         for (name, value) in part.properties() {
-            let Kind::References(cells) = kind(self.tree, name, value) else {
+            let PropertyKind::References(cells) = kind(self.tree, name, value) else {
                 continue;
             };
             let mut result = Ok(());

@@ -20,7 +20,7 @@ pub struct Fault<'t> {
     /// Property of the node, or key of the VM.
     pub property: &'t str,
     /// The reason.
-    pub reason: Reason,
+    pub cause: Reason,
     /// The other node, VM, number or part of the guest, where there is one.
     pub other: String,
 }
@@ -130,10 +130,10 @@ impl fmt::Display for Refusal<'_> {
         let Self { vm, path, fault } = self;
         let Fault {
             property,
-            reason,
+            cause,
             other,
         } = fault;
-        let (reason, remedy) = reason.words();
+        let (reason, remedy) = cause.words();
         let space = if other.is_empty() { "" } else { " " };
         write!(
             f,
@@ -148,7 +148,7 @@ impl fmt::Display for Refusal<'_> {
 pub(super) fn fault<'t>(property: &'t str, reason: Reason, other: &str) -> Fault<'t> {
     Fault {
         property,
-        reason,
+        cause: reason,
         other: String::from(other),
     }
 }

@@ -281,9 +281,9 @@ proptest::proptest! {
         if let Ok(tree) = Tree::new(&bytes)
             && let Ok(given) = give(&tree, &[wish("one", &paths)], 0)
         {
-            let mut fdt = crate::guest_tree::writer::TreeWriter::default();
+            let mut fdt = crate::writer::TreeWriter::default();
             fdt.begin_node("");
-            given[0].write(&mut fdt, crate::guest_tree::Wires::new(1, true), 2);
+            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2);
             given[0].write_supplies(&mut fdt, 2);
             fdt.end_node();
             let _ = fdt.finish();

@@ -1,8 +1,10 @@
 //! Reasons why no device tree could be made for a guest.
 
-use super::VCPUS_LIMIT;
-use super::writer::WriterError;
 use crate::Range;
+use crate::writer::WriterError;
+
+/// vCPUs that an APLIC can distinguish: a hart index has 14 bits (AIA §4.5.16).
+pub(super) const VCPUS_LIMIT: u32 = 1 << 14;
 
 /// Reason why no device tree could be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use fdt::Fdt;
 use fdt::node::FdtNode;
 
-use super::writer::WriterError;
 use super::*;
+use crate::writer::WriterError;
 
 const EXTENSIONS: &[&str] = &[
     "i", "m", "a", "f", "d", "c", "zicbom", "zicboz", "zicsr", "zawrs", "ssaia", "sstc",

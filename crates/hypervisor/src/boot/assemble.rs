@@ -84,12 +84,7 @@ pub fn system(
     let mut frames = unsafe { Frames::new(regions(&board.memory), reserved(&board)) };
     let vlenb = vectors::length(&board);
     grow_heap(&board, description, vlenb, &mut frames)?;
-    // The scheduler numbers VMs in the order in which they are added.
-    let owners: Vec<(FrameOwner, &VmDescription<'_>)> = (0..)
-        .map_while(VmId::new)
-        .map(FrameOwner::Vm)
-        .zip(&description.vms)
-        .collect();
+    let owners = owners(description);
     let in_one_piece = |vm: &VmDescription<'_>| vm.get(keys::PLACEMENT) != Placement::Paged;
     let wanted: Vec<(FrameOwner, u64)> = owners
         .iter()
@@ -162,6 +157,14 @@ pub fn system(
         description.get(keys::REMOTE_FENCES),
     );
     Ok(system::install(system))
+}
+
+/// The VMs as owners of frames. The scheduler numbers them in the order in which they are added.
+fn owners<'a>(
+    description: &'a SystemDescription<'static>,
+) -> Vec<(FrameOwner, &'a VmDescription<'static>)> {
+    let owners = (0..).map_while(VmId::new).map(FrameOwner::Vm);
+    owners.zip(&description.vms).collect()
 }
 
 /// Reserves pages for the demand-paged guests.

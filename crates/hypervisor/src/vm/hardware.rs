@@ -21,7 +21,7 @@ use board::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, PLIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE, interrupt_files, plic_size,
 };
-use board::{BoardDevice, Given, guest_tree};
+use board::{BoardDevice, GivenDevices, guest_tree};
 
 /// Device of the board that is assigned to a VM.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ pub fn build(
     mut controller: Controller,
     sources: u32,
     vcpus: u32,
-    (devices, given): (&[AssignedDevice], &Given<'_>),
+    (devices, given): (&[AssignedDevice], &GivenDevices<'_>),
     clock: Option<Clock>,
     shared: Vec<UnplacedDevice>,
 ) -> Result<Hardware, NoRoom> {

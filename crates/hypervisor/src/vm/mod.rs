@@ -48,7 +48,7 @@ use crate::vm::loading::Loading;
 use crate::vm::rate_limit::RateLimit;
 use crate::vm::reported_allocation::ReportedAllocation;
 use crate::vm::vcpu::SupervisorState;
-use board::{Board, Given};
+use board::{Board, GivenDevices};
 
 /// Settings of a VM by the system's description, checked against the board.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct Settings {
     pub bootargs: &'static str,
     pub devices: Vec<AssignedDevice>,
     /// Devices of other kinds that it was given by their paths.
-    pub given: Given<'static>,
+    pub given: GivenDevices<'static>,
     /// Its devices of shared disks and switches.
     pub emulated: Vec<EmulatedDevice>,
     /// Devices by guest-physical address.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use abi::keys;
 use abi::system::{Confined, Placement, Slot, SystemDescription, VmDescription};
-use board::{Given, MemoryOf, Range, Tree, Wish};
+use board::{GivenDevices, MemoryOf, Range, Tree, Wish};
 
 use super::memory::RESIDENT_RAM;
 use crate::boot::error::AssembleError;
@@ -17,7 +17,7 @@ use crate::console::say;
 pub(super) fn devices(
     tree: &'static Tree<'static>,
     description: &SystemDescription<'static>,
-) -> Result<Vec<Given<'static>>, AssembleError> {
+) -> Result<Vec<GivenDevices<'static>>, AssembleError> {
     let mut wishes = Vec::with_capacity(description.vms.len());
     for vm in &description.vms {
         wishes.push(wish(vm));

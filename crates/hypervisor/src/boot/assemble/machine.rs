@@ -36,11 +36,11 @@ use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::{Settings, Vm};
 use board::Board;
 use board::isa;
-use board::{BoardDevice, Given};
+use board::{BoardDevice, GivenDevices};
 
 pub(super) fn virtual_machine(
     (description, vm): (&SystemDescription<'static>, &VmDescription<'static>),
-    (place, given): (Option<OwnedRegion>, Given<'static>),
+    (place, given): (Option<OwnedRegion>, GivenDevices<'static>),
     archive: &Archive<'static>,
     (board, vlenb): (&Board, Option<usize>),
     (frames, shared): (&mut Frames, &mut Shared),

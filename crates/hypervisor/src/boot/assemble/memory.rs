@@ -12,7 +12,7 @@ use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::tables::PhysicalTables;
 use crate::vm::hardware::{self, AssignedDevice, UnplacedDevice};
-use board::{Board, Given, guest_tree};
+use board::{Board, GivenDevices, guest_tree};
 
 /// Span of one [`GStage::cut`].
 const GIBIBYTE: u64 = 1 << 30;
@@ -49,7 +49,7 @@ pub(super) fn table(
     board: &Board,
     mode: Mode,
     ram: &Ram,
-    (devices, given, unplaced): (&[AssignedDevice], &Given<'_>, &[UnplacedDevice]),
+    (devices, given, unplaced): (&[AssignedDevice], &GivenDevices<'_>, &[UnplacedDevice]),
     vcpus: u32,
     mut frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
