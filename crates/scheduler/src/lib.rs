@@ -33,6 +33,7 @@ mod config;
 mod decision;
 mod default_policy;
 mod dispatch;
+mod gang;
 pub mod groups;
 mod policies;
 

@@ -8,7 +8,7 @@ use crate::memory::{free_memory, place};
 use abi::keys;
 use abi::system::{
     Allocation, Confined, HartSet, Io, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, Migration, Placement,
-    RunQueue, SHADOW_BYTES, Scheduling, TlbPurge, VmTranslation,
+    RunQueue, SHADOW_BYTES, Scheduling, SpinMethod, TlbPurge, VmTranslation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -176,6 +176,7 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
         .count();
     if complete {
         migration(document, system, left, problems);
+        gang(document, system, problems);
         translations(document, system, left, problems);
     }
     if complete && shared && left == 0 {
@@ -222,6 +223,20 @@ fn migration(document: &Document, system: &System, left: usize, problems: &mut V
         "share at least two harts by one queue, or leave migration out: `always` is for tests";
     let key = "experiment.migration";
     problems.push(Problem::new(document, origin, key, message, remedy).with_value(value.name()));
+}
+
+/// Checks that gang scheduling has one scheduler, which knows what all harts run.
+fn gang(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let value = system.get(keys::SPIN);
+    let Some(origin) = system.settings.origin(keys::SPIN) else {
+        return;
+    };
+    if value != SpinMethod::Gang || system.get(keys::RUN_QUEUE) != RunQueue::PerHart {
+        return;
+    }
+    let message = "run-queue is per-hart, so that no scheduler knows when a VM's other vCPUs run";
+    let remedy = format!("use run-queue = \"{}\"", RunQueue::Global);
+    problems.push(Problem::new(document, origin, "spin", message, remedy).with_value(value.name()));
 }
 
 /// Checks that vCPUs whose translations are never purged never move to another hart.

@@ -105,6 +105,8 @@ choice! {
         Directed = "directed",
         /// The vCPU is dispatched when its watched word has changed.
         Reservation = "reservation",
+        /// All vCPUs of a VM run at the same time, by Ousterhout's matrix of time slots and harts; spinning goes on.
+        Gang = "gang",
         /// Like `reservation`, where the machine tells the lock's holder (xpartitaholder), as no hardware can: a bound for comparisons.
         Oracle = "oracle",
     }

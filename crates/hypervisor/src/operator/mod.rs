@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 
 use abi::keys::{self, PapersMethod, Row};
 use abi::monitor::StopReason;
-use abi::system::{HartSet, TlbPurge, VmId, WaitMethod};
+use abi::system::{HartSet, SpinMethod, TlbPurge, VmId, WaitMethod};
 use scheduler::groups::Access;
 use scheduler::{Allocation, WaitPolicy};
 
@@ -62,12 +62,12 @@ fn obey(system: &Hypervisor, command: Command) {
             }
         }),
         Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
-        Command::Spin(method) => match lacking(keys::SPIN.row(), method as u64) {
+        Command::Spin(method) => match spin_refusal(system, method) {
             None => {
                 system.set_spin(method);
                 answer!("spin {method}");
             }
-            Some(lacking) => answer!("{lacking}"),
+            Some(reason) => answer!("{reason}"),
         },
         Command::Wait(method) => match lacking(keys::WAIT.row(), method as u64) {
             None => {
@@ -98,6 +98,15 @@ fn lacking(row: &'static Row, value: u64) -> Option<PapersMethod> {
         true => None,
         false => PapersMethod::of(row, value),
     }
+}
+
+/// Reason why the method for spinning vCPUs cannot be `method` here.
+fn spin_refusal(system: &Hypervisor, method: SpinMethod) -> Option<String> {
+    if let Some(lacking) = lacking(keys::SPIN.row(), method as u64) {
+        return Some(lacking.to_string());
+    }
+    let is_refused = method == SpinMethod::Gang && system.count() > 1;
+    is_refused.then(|| "spin gang: each hart has a run queue of its own".into())
 }
 
 /// Reason why translations cannot be dropped by `method` here.

@@ -177,10 +177,18 @@ impl Model for System {
             Property::always("every vCPU that can run will", |_, world: &World| drains(
                 world
             )),
-            Property::sometimes("a VM is out of service", |_, world: &World| {
-                !world.scheduler.queues.members(Queue::OutService).is_empty()
-            }),
         ];
+        if self.config.spin != SpinPolicy::Gang {
+            properties.push(Property::sometimes(
+                "a VM is out of service",
+                |_, world: &World| !world.scheduler.queues.members(Queue::OutService).is_empty(),
+            ));
+        } else {
+            properties.push(Property::sometimes(
+                "an alternate runs",
+                |_, world: &World| world.runs_alternate(),
+            ));
+        }
         if self.disturbances > 0 {
             properties.push(Property::sometimes(
                 "a wake-up comes before its vCPU waits",

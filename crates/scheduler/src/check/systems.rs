@@ -151,6 +151,40 @@ fn changes_of_policy_are_explored_whole() {
     .explore();
 }
 
+/// Slots of a matrix in the place of queues: a row for each VM, and an alternate beside the smaller one.
+#[test]
+fn small_matrix_is_explored_whole() {
+    let strict = strict(SpinPolicy::Gang, WaitPolicy::SelfWait);
+    whole(strict, &[2, 1], 0).explore();
+}
+
+/// Interrupts that tests find, those of all vCPUs of the VM, pinned vCPUs, and changes to and from another policy.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn gang_is_explored_whole() {
+    for wait in [WaitPolicy::SelfWait, WaitPolicy::SelfWaitAll] {
+        let system = whole(strict(SpinPolicy::Gang, wait), &[2, 1], 1);
+        let environment = Environment {
+            tests_any_file: wait == WaitPolicy::SelfWaitAll,
+            spins: &[SpinPolicy::Gang, SpinPolicy::Wapd],
+            parameters: true,
+            ..Environment::default()
+        };
+        System {
+            environment,
+            ..system
+        }
+        .explore();
+    }
+    let pinned = Config {
+        placement: Placement::Fixed,
+        ..strict(SpinPolicy::Gang, WaitPolicy::SelfWait)
+    };
+    whole(pinned, &[2, 1], 1).explore();
+    let host_interrupt = strict(SpinPolicy::Gang, WaitPolicy::HostInterrupt);
+    whole(host_interrupt, &[2, 2], 0).explore();
+}
+
 /// Words to wait for, with a holder that is known or not. The soak explores them whole without disturbances, and deeper
 /// with one.
 #[test]

@@ -152,6 +152,11 @@ impl World {
         self.scheduler.online.iter()
     }
 
+    /// Returns true if a hart runs a vCPU outside of its slot.
+    pub(super) fn runs_alternate(&self) -> bool {
+        self.harts().any(|hart| self.scheduler.runs_alternate(hart))
+    }
+
     pub(super) fn take(&mut self, step: Step) {
         match step {
             Step::Dispatch(hart) => self.dispatch(hart),

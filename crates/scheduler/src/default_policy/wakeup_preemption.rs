@@ -83,6 +83,9 @@ impl Scheduler {
     /// Hart that `vcpu` would take from another vCPU if it were woken now: its last one, if no hart is free, no preemption is pending
     /// there, and its VM lags.
     pub(crate) fn preemption_target(&mut self, vcpu: VcpuId, now: Ticks) -> Option<HartId> {
+        if self.co_schedules() {
+            return self.alternate_to_preempt(vcpu);
+        }
         let hart = self
             .last_hart(vcpu)
             .filter(|_| self.rules.preempts_on_wake)?;
@@ -157,6 +160,9 @@ impl Scheduler {
     #[inline]
     pub fn waiters_to_watch(&mut self, hart: HartId) -> VcpuSet {
         let watched = self.watched(hart).without(self.word_waiters);
+        if self.co_schedules() {
+            return self.waiters_in_slot(watched);
+        }
         match watched.is_empty() || !self.rules.preempts_on_wake {
             true => VcpuSet::EMPTY,
             false => self.lagging_among(watched, hart),

@@ -148,5 +148,6 @@ impl Scheduler {
                 vcpu.home = home;
             }
         }
+        self.lay_out_matrix();
     }
 }

@@ -110,8 +110,10 @@ impl Scheduler {
         let end = terms.sliced.then(|| {
             let slice = self.config.slice;
             // Without an end, slices have followed each other unnoticed.
-            run.end
-                .unwrap_or(ran + slice - Ticks::new(ran.get() % slice.get().max(1)))
+            run.end.unwrap_or_else(|| match self.is_column(hart) {
+                true => self.slot_end(run.since),
+                false => ran + slice - Ticks::new(ran.get() % slice.get().max(1)),
+            })
         });
         if end.is_some_and(|end| ran >= end) {
             return Continue::Leave(Leave::SliceEnd);
@@ -186,6 +188,7 @@ impl Scheduler {
             trap_waits,
         } = self.terms(hart, vcpu);
         let end = sliced.then(|| match contended {
+            _ if self.is_column(hart) => self.slot_end(now),
             true if self
                 .vm_boost
                 .vm

@@ -7,6 +7,7 @@ use crate::decision::Kicks;
 use crate::dispatch::hart::Doing;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
+use crate::policies::gang::NO_ROW;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::spin::SpinPolicy;
@@ -77,6 +78,7 @@ impl Scheduler {
                 word: None,
                 last: None,
                 home: None,
+                row: NO_ROW,
                 since: Ticks::ZERO,
                 slice: self.config.slice,
                 service: Service::new(),
@@ -168,6 +170,7 @@ impl Scheduler {
 
     /// Changes the spin policy while vCPUs run. All spin waits end.
     pub fn set_spin(&mut self, policy: SpinPolicy, now: Ticks) -> Kicks {
+        let had_matrix = self.co_schedules();
         self.config.spin = policy;
         self.spin_waits.release_all(VcpuSet::from_bits(u64::MAX));
         for hart in self.online.iter() {
@@ -180,7 +183,12 @@ impl Scheduler {
                 self.make_ready(vcpu, now);
             }
         }
-        self.assign_harts().and(self.kick_all())
+        // The matrix says where a vCPU may run.
+        let revised = match had_matrix != self.co_schedules() {
+            true => self.revise(),
+            false => self.assign_harts(),
+        };
+        revised.and(self.kick_all())
     }
 
     /// Changes the wait policy while vCPUs run. Every hart is kicked, because idle harts sleep under one policy and test under the other.

@@ -15,6 +15,9 @@ impl Scheduler {
         now: Ticks,
         probe: &mut impl Probe,
     ) -> Option<VcpuId> {
+        if self.is_column(hart) {
+            return self.choose_by_slot(hart, now, probe);
+        }
         self.renew_boost(now);
         if self.vm_boost.vm.is_some()
             && let Some(vcpu) = self.take_boosted(hart, now, probe)

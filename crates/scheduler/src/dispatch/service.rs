@@ -13,11 +13,11 @@ use crate::policies::service::Service;
 use crate::policies::virtual_time::InverseWeight;
 
 impl Scheduler {
-    /// Account that `vcpu` consumes from; none on a dedicated hart.
+    /// Account that `vcpu` consumes from; none on a dedicated hart, and none where slots keep the shares.
     #[inline]
     pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
         let entry = self.vcpus[vcpu.index()].as_ref()?;
-        if entry.dedicated {
+        if entry.dedicated || self.co_schedules() {
             return None;
         }
         match self.per_vcpu_accounts {
@@ -29,8 +29,9 @@ impl Scheduler {
     #[inline]
     fn service_mut(&mut self, vcpu: VcpuId) -> Option<&mut Service> {
         let fixed = self.per_vcpu_accounts;
+        let by_slots = self.co_schedules();
         let entry = self.vcpus[vcpu.index()].as_mut()?;
-        if entry.dedicated {
+        if entry.dedicated || by_slots {
             return None;
         }
         match fixed {
@@ -47,7 +48,9 @@ impl Scheduler {
 
     /// Updates the set of vCPUs out of service after accounts have changed.
     pub(crate) fn update_out_of_service(&mut self) {
-        self.out_of_service = if self.per_vcpu_accounts {
+        self.out_of_service = if self.co_schedules() {
+            VcpuSet::EMPTY
+        } else if self.per_vcpu_accounts {
             let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
             self.occupied.iter().filter(out).collect()
         } else {
@@ -128,6 +131,7 @@ impl Scheduler {
         if self.per_vcpu_accounts {
             self.set_quantities_of_vcpus(round, slice);
         }
+        self.weigh_slots();
         self.update_out_of_service();
     }
 

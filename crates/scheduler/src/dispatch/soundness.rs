@@ -6,6 +6,7 @@ use crate::base::id::{HartId, HartSet, VcpuId};
 use crate::dispatch::hart::Doing;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::Phase;
+use crate::policies::gang::NO_ROW;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 
@@ -109,7 +110,7 @@ impl Scheduler {
             !self.preempted_interrupts_off.contains(vcpu) || preempted,
             !gave_way || !preempted && matches!(entry.phase, Phase::Ready | Phase::Stopped),
         ];
-        if !of_vm || sets != [true; 6] {
+        if !of_vm || sets != [true; 6] || !self.has_own_place(vcpu) {
             return Err(Unsound::Misplaced(vcpu));
         }
         let words = self.word_waiters.contains(vcpu) == entry.word.is_some();
@@ -141,6 +142,20 @@ impl Scheduler {
         } else {
             Err(Unsound::SpinWait(vcpu))
         }
+    }
+
+    /// Returns true if no other vCPU has the row and the column of `vcpu` in the matrix, which has a place for each vCPU that shares harts.
+    fn has_own_place(&self, vcpu: VcpuId) -> bool {
+        let Some(entry) = self.vcpus[vcpu.index()].as_ref() else {
+            return true;
+        };
+        if !self.co_schedules() || entry.dedicated {
+            return entry.row == NO_ROW;
+        }
+        let others = self.vcpus.iter().flatten();
+        let there = others.filter(|other| other.row == entry.row && other.home == entry.home);
+        let column = entry.home.is_some_and(|home| self.shared.contains(home));
+        column && entry.row != NO_ROW && there.count() == 1
     }
 
     fn check_hart(&self, hart: HartId) -> Result<(), Unsound> {

@@ -8,6 +8,7 @@ use crate::config::{Config, ConfigError, Migration, Placement};
 use crate::decision::VcpuState;
 use crate::dispatch::hart::{Doing, Hart, Run};
 use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
+use crate::policies::gang::Slots;
 use crate::policies::queues::{Queue, Queues};
 use crate::policies::spin_waits::SpinWaits;
 use crate::policies::vm_boost::VmBoost;
@@ -25,6 +26,8 @@ pub struct Scheduler {
     pub(crate) config: Config,
     /// Each vCPU that shares harts has a service account of its own.
     pub(crate) per_vcpu_accounts: bool,
+    /// Other schedulers serve other vCPUs of the same VMs.
+    pub(crate) is_one_of_several: bool,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
@@ -73,6 +76,8 @@ pub struct Scheduler {
     pub(crate) preempting: [Option<VcpuId>; MAX_HARTS],
     pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
     pub(crate) vms: [Option<Vm>; MAX_VMS],
+    /// Slots of the policy `gang`.
+    pub(crate) slots: Slots,
 }
 
 impl Scheduler {
@@ -99,6 +104,8 @@ impl Scheduler {
             preempted_harts: HartSet::EMPTY,
             preempting: [None; MAX_HARTS],
             per_vcpu_accounts: config.placement == Placement::Fixed,
+            is_one_of_several: false,
+            slots: Slots::new(),
             occupied: VcpuSet::EMPTY,
             present: VmSet::EMPTY,
             vms_end: 0,

@@ -10,6 +10,7 @@ use crate::config::Placement;
 use crate::decision::Kicks;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
+use crate::policies::gang::NO_ROW;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::virtual_time::{InverseWeight, VirtualTime};
@@ -39,6 +40,7 @@ pub(crate) struct Terms {
 impl Scheduler {
     /// Registers a VM that has no vCPU here yet, and shares.
     pub(crate) fn register_vm(&mut self, vm: VmId, share: u32, placement: Placement) {
+        self.is_one_of_several = true;
         self.vms[vm.index()] = VcpuId::new(0).map(|first| Vm {
             first,
             vcpus: VcpuSet::EMPTY,
@@ -68,6 +70,7 @@ impl Scheduler {
             word: None,
             last: None,
             home: None,
+            row: NO_ROW,
             since: Ticks::ZERO,
             slice: self.config.slice,
             service: Service::new(),

@@ -46,8 +46,10 @@ pub(crate) struct Vcpu {
     pub(crate) word: Option<Word>,
     /// Last hart: its interrupt file is there.
     pub(crate) last: Option<HartId>,
-    /// Only hart, under dedicated allocation and fixed scheduling.
+    /// Only hart, under dedicated allocation and fixed scheduling, and under the policy `gang`.
     pub(crate) home: Option<HartId>,
+    /// Row in the matrix of the policy `gang`.
+    pub(crate) row: u8,
     /// Time at which it became ready.
     pub(crate) since: Ticks,
     /// Rest of its slice.

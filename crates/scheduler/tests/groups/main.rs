@@ -137,7 +137,8 @@ fn act(
             }
         }
         21 => {
-            let policy = SpinPolicy::ALL[random.below(8) as usize];
+            let all = SpinPolicy::ALL;
+            let policy = all[random.below(all.len() as u64) as usize];
             computer.deliver(operator::set_spin(computer, policy, now));
         }
         22 => {
@@ -252,8 +253,8 @@ fn drain(computer: &Computer, all: &[HartId], vcpus: &[VcpuNumber]) {
 #[test]
 fn whatever_happens_nobody_is_lost_between_groups() {
     for seed in 0..240 {
-        let spin = SpinPolicy::ALL[seed as usize % 8];
-        let wait = WaitPolicy::ALL[seed as usize / 8 % 5];
+        let spin = SpinPolicy::ALL[seed as usize % SpinPolicy::ALL.len()];
+        let wait = WaitPolicy::ALL[seed as usize / SpinPolicy::ALL.len() % 5];
         let placement = match seed % 7 {
             6 => Placement::Fixed,
             _ => Placement::Floating,

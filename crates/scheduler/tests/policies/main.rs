@@ -1,6 +1,7 @@
 //! Each rule of the papers, and each of ours, by itself.
 
 mod bench;
+mod gang;
 mod in_place;
 mod partners;
 mod queues;

@@ -19,6 +19,17 @@ fn vcpus_beyond_the_limit_are_refused() {
 }
 
 #[test]
+fn gang_needs_one_run_queue() {
+    read(GOOD, &["spin=gang"]).unwrap();
+    read(GOOD, &["spin=wapd", "run-queue=per-hart"]).unwrap();
+    mistake(
+        GOOD,
+        &["spin=gang", "run-queue=per-hart"],
+        &["spin=gang", "run-queue is per-hart", "\"global\""],
+    );
+}
+
+#[test]
 fn migration_that_cannot_be_is_found() {
     read(GOOD, &["experiment.migration=always"]).unwrap();
     mistake(

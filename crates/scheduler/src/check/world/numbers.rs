@@ -10,6 +10,10 @@ impl Scheduler {
     /// Lets the next charge consume the service quantity of `vcpu`, or not.
     pub(super) fn prepare_charge(&mut self, vcpu: VcpuId, consumed: bool) {
         let fixed = self.per_vcpu_accounts;
+        // Or let the slot end; otherwise another hart has begun the next one already.
+        if consumed {
+            self.slots.abstract_end(true);
+        }
         let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
             return;
         };
@@ -36,6 +40,8 @@ impl Scheduler {
             vm.wakeup_vruntime = VirtualTime::START;
             vm.boost_vruntime = 0;
         }
+        let over = self.slots.until() == Ticks::ZERO;
+        self.slots.abstract_end(over);
         // The boost is always over, so that the VM is chosen anew at each search.
         self.vm_boost.until = Ticks::ZERO;
         self.vm_boost.lag = 0;

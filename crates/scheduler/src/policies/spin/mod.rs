@@ -71,4 +71,6 @@ spin_policies! {
     Directed = "directed": directed::Directed,
     /// Wait until the word that the vCPU waits on has changed.
     Reservation = "reservation": reservation::Reservation,
+    /// Co-schedule the VM's vCPUs by Ousterhout's matrix; spins are not suspended (`src/gang`).
+    Gang = "gang": none::Continue,
 }
