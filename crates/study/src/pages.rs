@@ -7,7 +7,7 @@ use crate::drawing::{Page, shares};
 use crate::laboratory::Entry;
 use crate::nuisance::Variance;
 use crate::provenance::made_by;
-use crate::random::Regret;
+use crate::random::{Floor, Regret};
 use runner::measures::Measure;
 
 /// A comparison as a page: what made it, a picture and a table for each measure.
@@ -57,8 +57,8 @@ pub fn comparison(
     page.finish()
 }
 
-/// The regret of policies over drawn systems as a page: the table, and each system's regrets.
-pub fn regret(regret: &Regret, entries: &[Entry]) -> String {
+/// The regret of policies over drawn systems as a page: the table, each system's regrets, and the floor where it was measured.
+pub fn regret(regret: &Regret, floor: Option<&Floor>, entries: &[Entry]) -> String {
     let mut page = Page::new("Regret on drawn systems");
     page.paragraph(
         "Regret is how far a policy stays behind the best one of a system: one less its throughput over that of the best.",
@@ -66,6 +66,14 @@ pub fn regret(regret: &Regret, entries: &[Entry]) -> String {
     page.table(&regret.table());
     page.heading("System by system");
     page.table(&regret.systems());
+    if let Some(floor) = floor {
+        page.heading("The floor");
+        page.paragraph(
+            "The floor ratio of a VM is its completions over those that a strict partition of time would give it: its share of what it completes \
+             alone.",
+        );
+        page.table(&floor.table());
+    }
     made_by(&mut page, entries);
     page.finish()
 }

@@ -122,6 +122,15 @@ impl Combination {
         }
     }
 
+    /// The combination with those of its keys that are wanted.
+    pub fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        let values = self.values.iter();
+        let values = values.filter(|(key, _)| wanted(key));
+        Self {
+            values: values.cloned().collect(),
+        }
+    }
+
     /// The changes to the system that it makes.
     fn changes(&self) -> impl Iterator<Item = String> {
         self.values

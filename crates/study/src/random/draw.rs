@@ -2,6 +2,7 @@
 
 use super::guest::Guest;
 use exerciser::random::Random;
+use std::ops::Range;
 
 /// Machine cycles of a hart in which a drawn system works, within the limits below.
 const CYCLES: u64 = 150_000_000;
@@ -9,6 +10,9 @@ const CYCLES: u64 = 150_000_000;
 /// 20 ms must lie in it on a slow one.
 const MIN_MS: u64 = 120;
 const MAX_MS: u64 = 600;
+
+/// Names of a drawn system's VMs, of which it has the first few.
+pub(super) const VM_NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// How long a drawn system works on a machine of so many cycles a second.
 pub fn milliseconds(hertz: u64) -> u64 {
@@ -65,12 +69,25 @@ pub fn draw(seed: u64, number: u64, milliseconds: u64) -> Drawn {
 impl Drawn {
     /// The system file.
     pub fn text(&self) -> String {
+        self.text_of(&self.name, 0..self.guests.len())
+    }
+
+    /// The system file of one of its VMs alone, with the name of that system; `None` if there is no such VM.
+    pub fn alone(&self, vm: usize) -> Option<(String, String)> {
+        let name = VM_NAMES.get(vm).filter(|_| vm < self.guests.len())?;
+        let name = format!("{}-{name}", self.name);
+        let text = self.text_of(&name, vm..vm + 1);
+        Some((name, text))
+    }
+
+    fn text_of(&self, name: &str, vms: Range<usize>) -> String {
         let mut text = format!(
-            "# Drawn by `partita compare --random`: {}.\n\nharts = {}\nmemory = \"1 GiB\"\nguest-interrupt-files = 7\n\
+            "# Drawn by `partita compare --random`: {name}.\n\nharts = {}\nmemory = \"1 GiB\"\nguest-interrupt-files = 7\n\
              spin = \"reservation\"\nwait = \"self-wait\"\ntime-limit = \"1 min\"\n",
-            self.name, self.harts
+            self.harts
         );
-        for (guest, name) in self.guests.iter().zip(["a", "b", "c", "d"]) {
+        let guests = self.guests.iter().zip(VM_NAMES);
+        for (guest, name) in guests.take(vms.end).skip(vms.start) {
             text += &format!(
                 "\n[vm.{name}]\nvcpus = {}\nmemory = \"64 MiB\"\nshare = {}\nkernel = \"image:exerciser\"\n\
                  command-line = \"{}\"\n",

@@ -1,6 +1,6 @@
 //! Regret: how far a policy stays behind the best one of each system.
 
-use super::Drawn;
+use super::draw::{Drawn, VM_NAMES};
 use crate::compare::Combination;
 use crate::laboratory::{Entry, Outcome};
 use runner::measures::{FigureName, Measure};
@@ -138,7 +138,7 @@ impl Row {
             match &entry.outcome {
                 Outcome::Finished { report } => {
                     let figures = &report.measures;
-                    let rates = system.guests.iter().zip(["a", "b", "c", "d"]);
+                    let rates = system.guests.iter().zip(VM_NAMES);
                     let rates = rates.map(|(guest, vm)| {
                         let name = FigureName::member(Measure::VmThroughput, vm);
                         let rate = figures.named(name.as_str());

@@ -14,6 +14,10 @@ pub(in crate::command) struct RandomArguments {
     /// Space that the systems are drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "random")]
     pub(in crate::command) seed: u64,
+    /// Runs each VM of a drawn system alone as well, under the policies of its file, and shows the floor ratio: what a VM completes beside
+    /// the others, over its share of what it completes alone
+    #[arg(long, requires = "random")]
+    pub(in crate::command) floor: bool,
     /// Where the drawn systems are written; without it, a folder in the cache
     #[arg(long, value_name = "FOLDER", requires = "random")]
     pub(in crate::command) systems: Option<PathBuf>,
