@@ -50,7 +50,7 @@ pub enum ImagesError {
          or set PARTITA_DEBIAN_MIRROR to the URI of a mirror"
     )]
     NoMirror,
-    /// What is named as a mirror is no URI that apt can fetch from.
+    /// The variable names a mirror by no URI that apt can fetch from.
     #[error(
         "PARTITA_DEBIAN_MIRROR: {0:?} is no URI of a mirror; write one such as https://deb.debian.org/debian or file:/media/debian"
     )]

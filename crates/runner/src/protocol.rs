@@ -45,7 +45,7 @@ pub enum Answer {
     Command {
         /// The command.
         command: String,
-        /// What the hypervisor answered.
+        /// The hypervisor's answer.
         lines: Vec<String>,
         /// Report of the performance monitor, to the command `stats`.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -60,7 +60,7 @@ impl<'a> Zboot<'a> {
     }
 }
 
-/// What a file with this beginning and length has compressed by gzip, if it has.
+/// The part of a file with this beginning and length that gzip has compressed, if there is one.
 fn payload(start: &[u8], length: u64) -> Option<Payload> {
     if start.starts_with(GZIP) {
         return Some(Payload {

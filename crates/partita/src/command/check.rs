@@ -36,7 +36,7 @@ pub(super) fn execute(
     Ok(())
 }
 
-/// What is no mistake and yet to be known, a line each.
+/// Notes about a good system, a line each.
 fn notes(system: &System) -> String {
     let names = |chosen: &dyn Fn(&&Vm) -> bool| {
         let vms = system.vms.iter().filter(chosen);

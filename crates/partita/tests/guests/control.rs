@@ -102,6 +102,17 @@ fn guests_share_disks_across_restarts() {
     assert_eq!(report["vms"].as_array().unwrap().len(), 3);
 }
 
+/// Answer of a run's metrics.
+fn scrape(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: partita\r\n\r\n")
+        .unwrap();
+    let mut scraped = String::new();
+    stream.read_to_string(&mut scraped).unwrap();
+    scraped
+}
+
 /// The operator's question has a table for an answer, and programs get the same by the control socket.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
@@ -182,12 +193,7 @@ fn the_operator_and_programs_are_answered() {
     assert!(ctl(&["vm", "list"]).1.contains("share 30"));
     assert!(ctl(&["stats"]).1.contains("dispatches"));
     assert_eq!(ctl(&["vm\tlist"]).0, Some(2));
-    let mut scrape = TcpStream::connect(&address).unwrap();
-    scrape
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: partita\r\n\r\n")
-        .unwrap();
-    let mut scraped = String::new();
-    scrape.read_to_string(&mut scraped).unwrap();
+    let scraped = scrape(&address);
     assert!(scraped.starts_with("HTTP/1.1 200 OK"), "{scraped}");
     let state = "partita_vm_state{vm=\"two\",state=\"running\"} 1";
     assert!(scraped.contains(state), "{scraped}");
