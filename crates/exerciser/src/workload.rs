@@ -12,14 +12,14 @@ pub use reference::{
 use crate::arguments::{ArgumentError, Arguments};
 use crate::event::Event;
 
-/// How a spinning hart waits between two looks.
+/// How a spinning hart waits between two polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpinMethod {
     /// LR, compare, WRS.NTO, as Linux's ticket locks do.
     WaitOnReservation,
     /// PAUSE.
     Pause,
-    /// PAUSE and a look, again and again, as Linux does where it knows no Zawrs; PAUSE where harts carry out processes for each other,
+    /// PAUSE and a poll, again and again, as Linux does where it knows no Zawrs; PAUSE where harts carry out processes for each other,
     /// as nothing else is done in between.
     PauseLoop,
     /// The hypervisor's spin call; PAUSE where there is none.
@@ -31,12 +31,12 @@ pub enum SpinMethod {
 /// How harts queue for a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// First come, first served, all looking at one word.
+    /// First come, first served, all polling one word.
     Ticket,
-    /// Compare and swap: whoever looks first when it is free (the lock of paper 000 §2.2). Nobody is overtaken, since
+    /// Compare and swap: the first hart that polls when it is free (the lock of paper 000 §2.2). Nobody is overtaken, since
     /// there is no order.
     Swap,
-    /// First come, first served, each looking at a word of its own (Mellor-Crummey and Scott 1991).
+    /// First come, first served, each polling a word of its own (Mellor-Crummey and Scott 1991).
     Queue,
 }
 

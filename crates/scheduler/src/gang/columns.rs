@@ -10,7 +10,7 @@ impl Scheduler {
     /// Returns true if the slots of the matrix say which vCPU runs.
     #[inline]
     pub(crate) fn co_schedules(&self) -> bool {
-        self.config.spin == SpinPolicy::Gang && !self.is_one_of_several
+        cfg!(feature = "papers") && self.config.spin == SpinPolicy::Gang && !self.is_one_of_several
     }
 
     /// Lays out the matrix: VMs in the order of their ids, so that a new one leaves the others where they are.
