@@ -194,6 +194,10 @@ impl<'t> Chooser<'t, '_> {
         if is_master {
             self.dma(node, wish)?;
         }
+        let beside = self.masters_beside(&pages, node);
+        if let Some(other) = beside.first().filter(|_| wish.confined) {
+            return Err(fault("reg", Reason::UnconfinedPage, other));
+        }
         let registers = node.registers();
         let slot = self.virtio.iter().position(|device| {
             registers
@@ -212,6 +216,7 @@ impl<'t> Chooser<'t, '_> {
         if is_master {
             given.trusted.push(node.path());
         }
+        given.trusted.extend(beside);
         if let Some(slot) = slot {
             given.slots.push(slot as u8);
             return Ok(());

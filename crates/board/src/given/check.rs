@@ -130,6 +130,18 @@ impl<'t> Chooser<'t, '_> {
         Ok(())
     }
 
+    /// Paths of other devices with registers in these pages that may reach memory by themselves: the VM can drive them as well.
+    pub(super) fn masters_beside(&self, pages: &[Range], device: Node<'_, '_>) -> Vec<String> {
+        let nodes = self.tree.nodes().filter(|node| !node.is_in(device));
+        let masters = nodes.filter(|node| {
+            let registers = node.registers();
+            let mut ranges = registers.iter().map(|range| range.pages());
+            let is_inside = ranges.any(|range| pages.iter().any(|page| page.overlaps(range)));
+            is_inside && !self.makes_no_dma(*node)
+        });
+        masters.map(Node::path).collect()
+    }
+
     /// Interrupt sources of a node at the board's controller. Interrupts that lead to a part of the device itself have none.
     pub(super) fn sources(
         &self,

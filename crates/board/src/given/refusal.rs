@@ -62,6 +62,8 @@ pub enum Reason {
     Depends,
     /// An IOMMU is required.
     Unconfined,
+    /// An IOMMU is required, and a page has registers of another device that reaches memory.
+    UnconfinedPage,
     /// The memory of the VM lies in single pages.
     Pages,
     /// Devices see memory at other addresses.
@@ -111,6 +113,10 @@ impl Reason {
             ),
             Self::Unconfined => (
                 "no IOMMU that Partita drives stands between the device and memory",
+                "leave confined = \"required\" away if the guest is trusted with all memory",
+            ),
+            Self::UnconfinedPage => (
+                "no IOMMU that Partita drives stands between memory and another device with registers in the same page:",
                 "leave confined = \"required\" away if the guest is trusted with all memory",
             ),
             Self::Pages => (

@@ -171,6 +171,25 @@ fn dma_needs_confinement_or_trust() {
     );
 }
 
+/// A page that a device shares with one that nobody has: the VM reaches both.
+#[test]
+fn page_neighbours_need_confinement_too() {
+    let clock = "/soc/rtc@61000000";
+    let kind = "google,goldfish-rtc";
+    let tree = board(|fdt| {
+        node(fdt, "rtc@61000000", kind, &[0x6100_0000, 0x100], |_| {});
+        node(fdt, "dma@61000800", "a", &[0x6100_0800, 0x100], |_| {});
+    });
+    let required = Wish {
+        confined: true,
+        ..wish("one", clock)
+    };
+    refuses(&tree, &required, "reg: no IOMMU");
+    let tree = Tree::new(&tree).unwrap();
+    let given = give(&tree, &[wish("one", clock)], 0).unwrap();
+    assert_eq!(given[0].trusted, ["/soc/dma@61000800"]);
+}
+
 #[test]
 fn two_vms_share_no_page() {
     let tree = board(|fdt| {
