@@ -74,11 +74,11 @@ fn fields() -> Outcome {
     quiet();
     let _ = csr::write::<MHPMEVENT3>(u64::MAX);
     gives("no such event", csr::read::<MHPMEVENT3>(), OF | ALL_MODES)?;
-    for event in 1..=26 {
+    for event in 1..=28 {
         let _ = csr::write::<MHPMEVENT3>(event);
         gives("an event", csr::read::<MHPMEVENT3>(), event)?;
     }
-    let _ = csr::write::<MHPMEVENT3>(27);
+    let _ = csr::write::<MHPMEVENT3>(29);
     let after = csr::read::<MHPMEVENT3>();
     quiet();
     gives("the first that does not exist", after, 0)
