@@ -2,14 +2,15 @@
 //!
 //! A hart claims a source, and the source is silent until it is completed. A PLIC's gateway waits for the completion itself (PLIC
 //! specification, "Interrupt Completion"). An APLIC does not: in direct delivery mode a level-sensitive source is pending as long as its line is
-//! high (AIA §4.7), so a claimed source is disabled until it is completed.
+//! high (AIA §4.7), so a claimed source is disabled until it is completed. QEMU's stays pending, once, after its line has fallen: a claim of a source
+//! whose line is low is no interrupt.
 //!
 //! Each source leads to one hart at a time.
 
 use alloc::vec::Vec;
 
 use board::{Delivery, Wired};
-use riscv::aplic::register::{CLRIENUM, DOMAINCFG, SETIENUM, SOURCECFG, TARGET};
+use riscv::aplic::register::{CLRIENUM, DOMAINCFG, IN_CLRIP, SETIENUM, SOURCECFG, TARGET};
 use riscv::aplic::{DOMAINCFG_IE, HART_INDEX_SHIFT, delivery};
 use riscv::plic;
 
@@ -161,7 +162,12 @@ impl<R: Registers> WiredDriver<R> {
             ControllerKind::Plic if self.has_claim_erratum => self.claim_alone(own),
             ControllerKind::Plic => self.registers.read(own.address + CLAIM),
             ControllerKind::Aplic => {
-                self.registers.read(own.address + delivery::CLAIMI) >> TOP_SHIFT
+                let source = self.registers.read(own.address + delivery::CLAIMI) >> TOP_SHIFT;
+                let lines = self.read(IN_CLRIP + WORD * u64::from(source / 32));
+                if lines >> (source % 32) & 1 == 0 {
+                    return None;
+                }
+                source
             }
         };
         let mut known = false;

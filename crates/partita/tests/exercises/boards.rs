@@ -63,6 +63,7 @@ fn given_clock_interrupts_its_vm() {
     for (on, board) in [
         ("machine", &[][..]),
         ("qemu", &["--qemu-machine", "aia=none"]),
+        ("qemu", &["--qemu-machine", "aia=aplic"]),
     ] {
         let told = exercise_with(on, "exercises.toml", 2, &given, board);
         assert!(told.contains("alarm interrupts=5 of 5 early=0"), "{told}");

@@ -22,6 +22,8 @@ struct Model {
     lines: RefCell<[bool; SOURCES as usize + 1]>,
     /// A PLIC's sources that wait for their completion.
     open: RefCell<[bool; SOURCES as usize + 1]>,
+    /// Sources of an APLIC that stay pending until the next claim, as on QEMU: they were claimed while their line was high.
+    kept: RefCell<[bool; SOURCES as usize + 1]>,
     /// Levels of a PLIC's wires to the harts: tested anew at writes of thresholds and at completions alone, as on QEMU.
     wires: RefCell<[bool; HARTS]>,
     /// Writes to places without a register.
@@ -52,7 +54,8 @@ impl Model {
     /// The sources that the hart at this index is interrupted for.
     fn eligible(&self, index: u64) -> impl Iterator<Item = u32> {
         (1..=SOURCES).filter(move |source| {
-            let high = self.lines.borrow()[*source as usize];
+            let at = *source as usize;
+            let high = self.lines.borrow()[at] || self.kept.borrow()[at];
             let wide = u64::from(*source);
             high && match self.kind {
                 ControllerKind::Plic => {
@@ -96,8 +99,18 @@ impl Registers for &Model {
                 self.pending((offset - 0x1000) as u32 / 4)
             }
             ControllerKind::Aplic if offset >= 0x4000 && offset % 32 == 0x1c => {
-                let top = self.top((offset - 0x4000) / 32);
-                top.map_or(0, |source| source << 16 | 1)
+                let Some(top) = self.top((offset - 0x4000) / 32) else {
+                    return 0;
+                };
+                self.kept.borrow_mut()[top as usize] = self.lines.borrow()[top as usize];
+                top << 16 | 1
+            }
+            // Rectified inputs.
+            ControllerKind::Aplic if (0x1d00..0x1d80).contains(&offset) => {
+                let first = (offset - 0x1d00) as usize * 8;
+                let lines = self.lines.borrow();
+                let high = (first..first + 32).filter(|at| lines.get(*at) == Some(&true));
+                high.fold(0, |bits, at| bits | 1 << (at - first))
             }
             _ => self.word(offset),
         }
@@ -156,6 +169,7 @@ fn model((kind, has_claim_erratum): (ControllerKind, bool)) -> Model {
         words: RefCell::new(BTreeMap::from([(0x2000, u32::MAX), (0x2084, u32::MAX)])),
         lines: RefCell::new([false; SOURCES as usize + 1]),
         open: RefCell::new([false; SOURCES as usize + 1]),
+        kept: RefCell::new([false; SOURCES as usize + 1]),
         wires: RefCell::default(),
         stray: RefCell::default(),
     }
