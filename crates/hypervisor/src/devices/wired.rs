@@ -164,10 +164,8 @@ impl<R: Registers> WiredDriver<R> {
             ControllerKind::Aplic => {
                 let source = self.registers.read(own.address + delivery::CLAIMI) >> TOP_SHIFT;
                 let lines = self.read(IN_CLRIP + WORD * u64::from(source / 32));
-                if lines >> (source % 32) & 1 == 0 {
-                    return None;
-                }
-                source
+                // Source 0 is none.
+                source * (lines >> (source % 32) & 1)
             }
         };
         let mut known = false;

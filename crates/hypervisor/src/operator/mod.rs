@@ -50,6 +50,8 @@ pub fn serve(system: &Hypervisor) {
     system.resample_uart();
 }
 
+#[cold]
+#[inline(never)]
 fn obey(system: &Hypervisor, command: Command) {
     match command {
         Command::List => list(system),
@@ -105,7 +107,8 @@ fn spin_refusal(system: &Hypervisor, method: SpinMethod) -> Option<String> {
     if let Some(lacking) = lacking(keys::SPIN.row(), method as u64) {
         return Some(lacking.to_string());
     }
-    let is_refused = method == SpinMethod::Gang && system.count() > 1;
+    let is_gang = cfg!(feature = "papers") && method == SpinMethod::Gang;
+    let is_refused = is_gang && system.count() > 1;
     is_refused.then(|| "spin gang: each hart has a run queue of its own".into())
 }
 
@@ -126,7 +129,8 @@ fn refusal(system: &Hypervisor, method: TlbPurge) -> Option<String> {
         let shares = system.scheduler.own_harts(vcpu.vm).is_empty();
         allowed.is_some_and(|allowed| allowed.count() > 1) || shares && system.count() > 1
     };
-    let moves = method == TlbPurge::Keep && system.vcpus.iter().any(may_move);
+    let keeps = cfg!(feature = "papers") && method == TlbPurge::Keep;
+    let moves = keeps && system.vcpus.iter().any(may_move);
     moves.then(|| "vCPUs go to other harts".into())
 }
 
