@@ -52,7 +52,7 @@ pub enum ImagesError {
     NoMirror,
     /// The variable names a mirror by no URI that apt can fetch from.
     #[error(
-        "PARTITA_DEBIAN_MIRROR: {0:?} is no URI of a mirror; write one such as https://deb.debian.org/debian or file:/media/debian"
+        "PARTITA_DEBIAN_MIRROR: {0:?} is no URI of a mirror; write one such as https://mirror.example/debian or file:/media/debian"
     )]
     NotMirror(String),
     /// The mirror cannot be reached.
