@@ -123,9 +123,9 @@ pub(super) fn references<'t>(
 /// Rate of a fixed clock, or of one that derives from a fixed clock by a fixed factor, in hertz.
 pub(super) fn fixed_rate(tree: &Tree<'_>, node: Node<'_, '_>) -> Option<u32> {
     /// Clocks that derive from each other, at most: a circle has no end.
-    const MOST: usize = 8;
+    const MAX_CLOCKS: usize = 8;
     let (mut node, mut factor) = (node, (1, 1));
-    for _ in 0..MOST {
+    for _ in 0..MAX_CLOCKS {
         if node.is_compatible("fixed-clock") {
             let own = u128::from(node.word("clock-frequency")?);
             return u32::try_from((own * factor.0).checked_div(factor.1)?).ok();

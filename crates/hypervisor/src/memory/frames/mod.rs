@@ -199,7 +199,7 @@ impl Frames {
         let sheets = holding.sheets.iter().map(|(base, _)| (base, SHEET));
         for (base, size) in pieces.chain(sheets) {
             if let Some(region) = HostRegion::new(HostPhysical::new(base), size) {
-                // GivenDevices pieces are not free.
+                // Given pieces are not free.
                 let _ = self.free.release(region);
             }
         }
