@@ -27,7 +27,7 @@ pub use published::{
     Against, Case, Claim, Figure, Gain, KVM, Negative, Order, PROFILE, Part, Published,
     PublishedError, Setting, SmallestEffect, Variant, Word,
 };
-pub use rehearsal::too_few;
+pub use rehearsal::{Agreement, too_few};
 pub use relation::Relation;
 pub use render::{Picture, document, page, show};
 pub use result::{

@@ -3,6 +3,7 @@
 //! The list is `experiments/papers.toml`. Figures and verdicts come from `docs/results/paper-NNN.json` alone, so that the page says nothing
 //! that a paper's own page does not.
 
+mod explanation;
 mod lookup;
 mod render;
 #[cfg(test)]
@@ -117,9 +118,9 @@ pub struct Beside<'a> {
     pub outcome: Outcome,
     /// Place by place.
     pub found: Vec<Found>,
-    /// Why it did not come out, or cannot.
+    /// Why it did not come out, or cannot, with its figures.
     #[serde(rename = "reason")]
-    pub explanation: Option<&'a str>,
+    pub explanation: Option<String>,
 }
 
 /// All claims beside our results.

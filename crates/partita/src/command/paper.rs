@@ -11,7 +11,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use study::laboratory::{Computer, Entry, Forecast};
 use study::paper::{
-    self, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted, registration,
+    self, Agreement, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted,
+    registration, registration::RegistrationError,
 };
 
 #[derive(Debug, clap::Args)]
@@ -229,7 +230,7 @@ impl PaperArguments {
         // What is registered is the whole, whatever part of it is run.
         let whole = self.experiments().join(name).join("published.toml");
         let state = registration::state(&self.experiments(), name, &Published::read(&whole)?)?;
-        let too_few = paper::too_few(&published, &plan);
+        let too_few = paper::too_few(&published, &plan, Agreement::All);
         if let Some(first) = too_few.first() {
             let all = too_few.len();
             eprintln!(
@@ -324,18 +325,20 @@ impl PaperArguments {
         let experiments = self.experiments();
         let name = paper.folder();
         let published = Published::read(&experiments.join(name).join("published.toml"))?;
+        let (_, plan) = self.plan_as(paper, false)?;
+        let too_few = paper::too_few(&published, &plan, Agreement::NineInTen);
+        if !too_few.is_empty() {
+            return Err(RegistrationError::TooFewPhases(too_few).into());
+        }
         let registration = registration::register(&experiments, name, &published)?;
         let (files, commit) = (registration.files.len(), registration.commit);
         output::say_line(format_args!(
             "registered {files} files as they are in commit {commit}; commit {name}/{}",
             registration::FILE
         ));
-        for quick in [true, false] {
-            let (published, plan) = self.plan_as(paper, quick)?;
-            let words = if quick { " of --quick" } else { "" };
-            for line in paper::too_few(&published, &plan) {
-                output::say_line(format_args!("the phases{words} cannot decide {line}"));
-            }
+        let (published, plan) = self.plan_as(paper, true)?;
+        for line in paper::too_few(&published, &plan, Agreement::All) {
+            output::say_line(format_args!("the phases of --quick cannot decide {line}"));
         }
         Ok(())
     }

@@ -248,6 +248,11 @@ pub fn decide(table: &[Evidence]) -> Vec<Answer> {
     answers
 }
 
+/// How many of so many phases a plan must be able to do without: one in ten, and at least one.
+pub fn dissenting(phases: usize) -> usize {
+    phases.div_ceil(10)
+}
+
 /// A paper's statement about a figure, by its own single measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -80,6 +80,13 @@ pub enum RegistrationError {
     /// Files to be registered that are in no commit.
     #[error("commit these first, so that the registration can name a commit that holds them: {}", .0.join(", "))]
     NotCommitted(Vec<String>),
+    /// Comparisons that the full form could hardly decide.
+    #[error(
+        "the full form has too few start phases for {} of its comparisons; raise `phases` and `max-phases` of their cases in \
+         published.toml:\n  {}",
+        .0.len(), .0.join("\n  ")
+    )]
+    TooFewPhases(Vec<String>),
     /// git.
     #[error("git: {0}")]
     Git(String),

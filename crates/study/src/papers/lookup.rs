@@ -1,8 +1,9 @@
 //! Where our results have a claim, and what came of it.
 
+use super::explanation::fill;
 use super::{Beside, ClaimBasis, Judged, PaperClaim, Place};
 use crate::laboratory::verdict::{Answer, Verdict};
-use crate::paper::{CaseResult, EffectResult, Judgement, KVM};
+use crate::paper::{CaseResult, EffectResult, Judgement, KVM, Size};
 use runner::table::number;
 use serde::Serialize;
 
@@ -41,8 +42,10 @@ pub(super) const OTHERS: [&str; 2] = [KVM, "directed"];
 /// Verdict of one place on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
-    /// Our result is as the paper has it.
+    /// Our result is as the paper has it, in size too where the paper has one.
     Yes,
+    /// Our result has the paper's direction, and its size is not the paper's or is not decided.
+    Direction,
     /// Our result is not as the paper has it.
     No,
     /// The runs do not tell.
@@ -57,8 +60,10 @@ pub enum Says {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Every place that decides says so.
+    /// Every place that decides says so, in size too.
     ComesOut,
+    /// Every place that decides has the paper's direction, and at least one has not its size.
+    InDirection,
     /// Some places say so, others do not or leave it open.
     InPart,
     /// No place says so, and one says that it is not so.
@@ -73,8 +78,9 @@ pub enum Outcome {
 
 impl Outcome {
     /// All, in the order of the page.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ComesOut,
+        Self::InDirection,
         Self::InPart,
         Self::DoesNotComeOut,
         Self::Undecided,
@@ -86,6 +92,7 @@ impl Outcome {
     pub fn words(self) -> &'static str {
         match self {
             Self::ComesOut => "comes out",
+            Self::InDirection => "comes out in direction, not in size",
             Self::InPart => "comes out in part",
             Self::DoesNotComeOut => "does not come out",
             Self::Undecided => "undecided",
@@ -98,6 +105,7 @@ impl Outcome {
     pub fn counted(self) -> &'static str {
         match self {
             Self::ComesOut => "come out",
+            Self::InDirection => "come out in direction, not in size",
             Self::InPart => "come out in part",
             Self::DoesNotComeOut => "do not come out",
             other => other.words(),
@@ -107,7 +115,9 @@ impl Outcome {
     /// Of what the places say.
     pub fn of(places: &[Says]) -> Self {
         let has = |says| places.contains(&says);
-        match (has(Says::Yes), has(Says::No), has(Says::Open)) {
+        let is_there = has(Says::Yes) || has(Says::Direction);
+        match (is_there, has(Says::No), has(Says::Open)) {
+            (true, false, false) if has(Says::Direction) => Self::InDirection,
             (true, false, false) => Self::ComesOut,
             (true, ..) => Self::InPart,
             (false, true, _) => Self::DoesNotComeOut,
@@ -143,7 +153,11 @@ impl<'a> Judged<'a> {
             figure: &claim.figure,
             outcome: Outcome::of(&says),
             found,
-            explanation: claim.explanation.as_deref(),
+            explanation: claim.explanation.as_deref().map(|text| match judgement {
+                Some((_, judgement)) => fill(text, judgement)
+                    .unwrap_or_else(|place| format!("{text} (the result does not have {place})")),
+                None => String::from(text),
+            }),
         }
     }
 }
@@ -289,7 +303,10 @@ impl Place {
             None if absolute.is_some() => {
                 absolute.map_or(Says::Shown, |one| of_band(one.question.answer))
             }
-            Some(Verdict::AsInThePaper | Verdict::NoneAsInThePaper) => Says::Yes,
+            // That there is no effect has no other size.
+            Some(Verdict::NoneAsInThePaper) => Says::Yes,
+            Some(Verdict::AsInThePaper) if effect.size == Some(Size::Alike) => Says::Yes,
+            Some(Verdict::AsInThePaper) => Says::Direction,
             Some(
                 Verdict::Opposite
                 | Verdict::NoneWhereThePaperHasOne
@@ -298,9 +315,10 @@ impl Place {
             Some(Verdict::Undecided | Verdict::Refused { .. }) => Says::Open,
             Some(Verdict::Fitted) | None => Says::Shown,
         };
-        let verdict = effect.verdict.map(|verdict| match effect.size {
-            Some(size) => format!("{}, {}", verdict.words(), size.words()),
-            None => verdict.words(),
+        let verdict = effect.verdict.map(|verdict| match (verdict, effect.size) {
+            (_, Some(size)) => format!("{}, {}", verdict.words(), size.words()),
+            (Verdict::AsInThePaper, None) => format!("{}, size undecided", verdict.words()),
+            (_, None) => verdict.words(),
         });
         let verdict = verdict.or_else(|| absolute.map(|one| one.question.as_absolute()));
         let both = effect.paper_ratio.zip(effect.ratio);

@@ -125,7 +125,7 @@ impl Judged<'_> {
             }
             page.table(&table(&claims));
             for claim in &claims {
-                if let Some(reason) = claim.explanation {
+                if let Some(reason) = &claim.explanation {
                     page.paragraph(&format!("Why, of \u{201c}{}\u{201d}: {reason}", claim.text));
                 }
             }
@@ -213,7 +213,7 @@ fn of(claim: &Beside<'_>) -> String {
             );
         }
     }
-    if let Some(reason) = claim.explanation {
+    if let Some(reason) = &claim.explanation {
         let _ = writeln!(text, "    why: {reason}");
     }
     text

@@ -77,7 +77,7 @@ fn what_does_not_come_out_says_why() {
         .into_iter()
         .flat_map(|kind| judged.claims(kind))
         .filter(|claim| {
-            let fails = matches!(claim.outcome, Outcome::DoesNotComeOut | Outcome::InPart);
+            let fails = !matches!(claim.outcome, Outcome::ComesOut | Outcome::Undecided);
             fails && claim.explanation.is_none()
         })
         .map(|claim| claim.text)
@@ -85,11 +85,50 @@ fn what_does_not_come_out_says_why() {
     assert!(silent.is_empty(), "no reason is given for: {silent:?}");
 }
 
+/// A figure in a reason is the result's, and a reason names no figure that the result does not have.
+#[test]
+fn figures_of_reasons_are_in_results() {
+    let list = list();
+    let judged = list.beside(&tree().join("docs/results")).unwrap();
+    let kinds = [ClaimBasis::Hard, ClaimBasis::Soft];
+    let claims = kinds.into_iter().flat_map(|kind| judged.claims(kind));
+    for claim in claims {
+        let reason = claim.explanation.unwrap_or_default();
+        assert!(!reason.contains(['{', '}']), "{}: {reason}", claim.text);
+    }
+    let result = tree().join("docs/results/paper-000.json");
+    let Content::Paper(judgement) = Kept::read(&result).unwrap().content else {
+        panic!("no result of a paper");
+    };
+    let fill = |text| super::explanation::fill(text, &judgement);
+    let filled = fill("{ours | 2/1 | throughput | wopd} here").unwrap();
+    let mut cases = judgement.cases.iter();
+    let case = cases
+        .find(|case| case.table == 2 && case.name == "1")
+        .unwrap();
+    let mut effects = case.effects.iter();
+    let effect = effects.find(|one| one.measure == "throughput" && one.method == "wopd");
+    let median = effect.unwrap().ours.as_ref().unwrap().median;
+    assert_eq!(filled, format!("{} here", runner::table::number(median)));
+    for wrong in [
+        "{ours | 2/1 | throughput | nobody}",
+        "{theirs | 2/1 | throughput | wopd}",
+        "{ours | 2/1}",
+        "{ours",
+    ] {
+        assert!(fill(wrong).is_err(), "{wrong}");
+    }
+}
+
 #[test]
 fn outcome_combines_deciding_places() {
-    use super::lookup::Says::{No, Nothing, Open, Shown, Yes};
+    use super::lookup::Says::{Direction, No, Nothing, Open, Shown, Yes};
     for (places, outcome) in [
         (&[Yes, Yes, Shown][..], Outcome::ComesOut),
+        (&[Yes, Direction, Shown], Outcome::InDirection),
+        (&[Direction], Outcome::InDirection),
+        (&[Direction, Open], Outcome::InPart),
+        (&[Direction, No], Outcome::InPart),
         (&[Yes, Open], Outcome::InPart),
         (&[Yes, No], Outcome::InPart),
         (&[No, Open], Outcome::DoesNotComeOut),

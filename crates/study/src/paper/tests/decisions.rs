@@ -386,7 +386,7 @@ fn claim_may_bound_measure_by_number() {
 fn too_few_phases_are_known_beforehand() {
     let told_with = |seeds| {
         let (paper, plan) = paper_and_plan(seeds, PAPER);
-        too_few(&paper, &plan)
+        too_few(&paper, &plan, Agreement::All)
     };
     // As below: 2 * 2^-6 is above 0.05 / 3, and 2 * 2^-7 is not. The claim has one direction alone: 2^-6 is below it, and the effects are refused.
     let few = told_with(6);
@@ -398,6 +398,20 @@ fn too_few_phases_are_known_beforehand() {
         assert!(few.iter().any(|line| line == effect), "{few:#?}");
     }
     assert_eq!(told_with(7), Vec::<String>::new());
+    // One phase of seven that differs: 2 * 8 / 2^7 is above 0.05 / 3. Of eleven, two: 2 * 67 / 2^11 is, too; of ten, one: 2 * 11 / 2^10 is
+    // above it, and of twelve, two: 2 * 79 / 2^12; of fourteen, two: 2 * 106 / 2^14 is not.
+    let in_spite = |seeds| {
+        let (paper, plan) = paper_and_plan(seeds, PAPER);
+        too_few(&paper, &plan, Agreement::NineInTen)
+    };
+    let open = in_spite(7);
+    let effect =
+        "table 1, case 1: throughput of self-wait: one phase in ten that differs leaves it open";
+    assert!(
+        open.iter().any(|line| line.starts_with(effect)),
+        "{open:#?}"
+    );
+    assert_eq!(in_spite(14), Vec::<String>::new());
     // The claim and the negative cannot be decided by two, either.
     let few = told_with(2);
     for place in [
