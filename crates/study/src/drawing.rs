@@ -1,6 +1,7 @@
 //! Pictures: SVG inside one HTML file that needs no other, legible in light and in dark.
 
 mod beside;
+mod card;
 mod distribution;
 mod frame;
 pub mod lanes;
@@ -12,7 +13,8 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
-pub use beside::{Pair, beside, beside_colours};
+pub use beside::{Pair, beside, beside_marks};
+pub use card::{Card, Mark};
 pub use distribution::{distribution, quantiles, service};
 pub use lines::{Band, Line, lines};
 pub(crate) use page::colour;

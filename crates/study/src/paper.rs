@@ -20,6 +20,7 @@ mod selection;
 mod tests;
 
 pub use exit_distribution::Spread;
+pub(crate) use exit_distribution::draw as draw_exits;
 pub use figures::{Bars, Cost, Curve, EventCost, Shown};
 pub use judge::judge;
 pub use plan::{Group, Plan, PlanError, Wanted, with_parameters};

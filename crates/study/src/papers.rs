@@ -5,6 +5,7 @@
 
 mod explanation;
 mod lookup;
+mod page;
 mod render;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ const ROW: f64 = 22.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 26.0;
 /// A name with more characters is cut.
-const MAX_NAME_LENGTH: usize = 48;
+const MAX_NAME_LENGTH: usize = 60;
 
 /// A ratio of the paper's, and ours: the median with the ends of its interval.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,12 +24,38 @@ pub struct Pair {
     pub ours: (f64, f64, f64),
 }
 
-/// Legend of such a picture.
-pub fn beside_colours() -> Vec<(String, String)> {
-    vec![
-        (String::from("the paper"), colour(1)),
-        (String::from("ours, with its interval"), colour(0)),
+/// Legend of such a picture: each mark as it is drawn, with its name.
+pub fn beside_marks() -> [(String, String); 2] {
+    let theirs = format!(
+        "<svg class=\"mark\" viewBox=\"0 0 14 14\">{}</svg>",
+        diamond(7.0, 7.0)
+    );
+    let own = format!(
+        "<svg class=\"mark\" viewBox=\"0 0 28 14\">{}</svg>",
+        interval(3.0, 25.0, 14.0, 7.0)
+    );
+    [
+        (theirs, String::from("the paper")),
+        (own, String::from("ours, with its interval")),
     ]
+}
+
+/// The paper's value.
+fn diamond(x: f64, y: f64) -> String {
+    format!(
+        "<path d=\"M{x:.1} {:.1}l5.5 5.5l-5.5 5.5l-5.5 -5.5z\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>",
+        y - 5.5,
+        colour(1)
+    )
+}
+
+/// Our interval with its median.
+fn interval(from: f64, to: f64, median: f64, y: f64) -> String {
+    let own = colour(0);
+    format!(
+        "<line x1=\"{from:.1}\" x2=\"{to:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"{own}\" stroke-width=\"3\" \
+         stroke-linecap=\"round\"/><circle cx=\"{median:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{own}\"/>"
+    )
 }
 
 /// The picture, with the name of its axis. Ratios that are not above zero have no place on it.
@@ -74,7 +100,6 @@ pub fn beside(pairs: &[Pair], axis: &str) -> String {
         floor + 18.0,
         escape(axis)
     );
-    let (theirs, own) = (colour(1), colour(0));
     for (index, pair) in pairs.iter().enumerate() {
         let y = TOP + ROW * (index as f64 + 0.5);
         let name: String = pair.name.chars().take(MAX_NAME_LENGTH).collect();
@@ -87,22 +112,12 @@ pub fn beside(pairs: &[Pair], axis: &str) -> String {
         );
         let (median, from, to) = pair.ours;
         if from > 0.0 && median > 0.0 {
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"{own}\" stroke-width=\"3\" \
-                 stroke-linecap=\"round\"/><circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{own}\"/>",
-                at(from),
-                at(to),
-                at(median)
-            );
+            svg += &interval(at(from), at(to), at(median), y);
+            svg.push('\n');
         }
         if pair.paper > 0.0 {
-            let x = at(pair.paper);
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{x:.1} {:.1}l5.5 5.5l-5.5 5.5l-5.5 -5.5z\" fill=\"none\" stroke=\"{theirs}\" stroke-width=\"2\"/>",
-                y - 5.5
-            );
+            svg += &diamond(at(pair.paper), y);
+            svg.push('\n');
         }
     }
     svg + "</svg>\n"

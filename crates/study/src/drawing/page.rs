@@ -24,6 +24,10 @@ th:first-child, td:first-child { text-align: left; } th, td { white-space: nowra
 .words { white-space: normal; min-width: 12rem; overflow-wrap: anywhere; } th { color: var(--faint); font-weight: 600; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; color: var(--faint); font-size: 0.9rem; }
 .legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.4em; border-radius: 2px; }
+article { border-top: 1px solid var(--grid); padding: 0.5rem 0 0.2rem; } article p { margin: 0.2rem 0; }
+h3 { font-size: 1rem; font-weight: 500; margin: 0.2rem 0; } h3 b { margin-right: 0.4em; } article p { color: var(--faint); }
+article th, article td { white-space: normal; text-align: left; vertical-align: top; } article td:last-child { min-width: 7rem; }
+svg.mark { display: inline-block; min-width: 0; height: 0.9em; vertical-align: -0.08em; margin-right: 0.4em; }
 @media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.25rem; } h2 { font-size: 1.05rem; } }
 ";
 
@@ -55,6 +59,11 @@ impl Page {
                  <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
             ),
         }
+    }
+
+    /// Adds HTML.
+    pub(super) fn push(&mut self, html: &str) {
+        self.text += html;
     }
 
     /// A heading.

@@ -67,7 +67,7 @@ impl Spread {
 }
 
 /// Draws the methods of a case beside each other.
-pub(super) fn draw(page: &mut Page, spreads: &[Spread]) {
+pub(crate) fn draw(page: &mut Page, spreads: &[Spread]) {
     let lines = |parts: fn(&Spread) -> &Vec<(u64, Summary)>| -> Vec<Line> {
         let line = |spread: &Spread| Line {
             name: spread.method.clone(),

@@ -239,20 +239,28 @@ impl Place {
         })
     }
 
-    /// Its name on a page.
+    /// Its name on a page, in words: "table 3, case 7: throughput of wapd".
     fn name(&self) -> String {
-        let case = self.case.as_ref().map(|case| match self.table {
-            0 => case.clone(),
-            table => format!("{table}/{case}"),
+        let case = self.case.as_ref().map(|case| {
+            let case = match case.starts_with(|first: char| first.is_ascii_digit()) {
+                true => format!("case {case}"),
+                false => case.clone(),
+            };
+            match self.table {
+                0 => case,
+                table => format!("table {table}, {case}"),
+            }
         });
-        let rest = [&self.measure, &self.method].into_iter().flatten();
-        let event = self.event.iter().map(|words| words.join(", "));
-        let words = case.into_iter().chain(rest.cloned()).chain(event);
-        let words: Vec<String> = words.collect();
+        let figure = match (&self.measure, &self.method) {
+            (Some(measure), Some(method)) => Some(format!("{measure} of {method}")),
+            (one, other) => one.clone().or_else(|| other.clone()),
+        };
+        let event = self.event.as_ref().map(|words| words.join(", "));
+        let words: Vec<String> = case.into_iter().chain(figure).chain(event).collect();
         match (words.is_empty(), &self.negative) {
             (true, Some(_)) => String::from("negative case"),
             (true, None) => String::from("all cases"),
-            (false, _) => words.join(" "),
+            (false, _) => words.join(": "),
         }
     }
 

@@ -1,10 +1,7 @@
-//! The claims as people read them: on a terminal and on the page of the results, and as an HTML page with a picture.
+//! The claims as people read them on a terminal and on the page of the results.
 
-use super::lookup::OTHERS;
 use super::{Beside, ClaimBasis, FILE, Judged, Outcome};
-use crate::drawing::{self, Page, Pair};
 use crate::paper::KVM;
-use runner::table::Table;
 use std::fmt::Write;
 
 /// The longest text of what came out that stands in its column; what is longer stands on a line of its own.
@@ -71,69 +68,6 @@ impl Judged<'_> {
         )
     }
 
-    /// The claims as an HTML page that needs no other.
-    pub fn html(&self) -> String {
-        let mut page = Page::new("The papers' claims beside our results");
-        page.paragraph(
-            "A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out where every place that \
-             decides says so. Each verdict is that of the paper's own page, by the rules of docs/why/method.md.",
-        );
-        let hard = self.claims(ClaimBasis::Hard);
-        let mut counts = Table::new(
-            [String::from("paper")]
-                .into_iter()
-                .chain(Outcome::ALL.map(|outcome| String::from(outcome.words()))),
-        );
-        for (number, paper) in &self.papers.paper {
-            let own = hard.iter().filter(|claim| claim.paper == number);
-            let own: Vec<Outcome> = own.map(|claim| claim.outcome).collect();
-            let count = |outcome| {
-                own.iter()
-                    .filter(|one| **one == outcome)
-                    .count()
-                    .to_string()
-            };
-            counts.row(
-                [format!("{number}: {}", paper.title)]
-                    .into_iter()
-                    .chain(Outcome::ALL.map(count)),
-            );
-        }
-        page.heading("How many hard claims come out");
-        page.table(&counts);
-        for (number, paper) in &self.papers.paper {
-            page.heading(&format!("{number}: {}", paper.title));
-            match self.results.get(number.as_str()) {
-                Some((kept, judgement)) => {
-                    page.paragraph(&judgement.source);
-                    page.paragraph(&kept.made.words());
-                }
-                None => page.paragraph("No result is kept."),
-            }
-            let claims: Vec<Beside<'_>> = [ClaimBasis::Hard, ClaimBasis::Soft]
-                .into_iter()
-                .flat_map(|kind| self.claims(kind))
-                .filter(|claim| claim.paper == number)
-                .collect();
-            let pairs = pairs(&claims);
-            if !pairs.is_empty() {
-                page.figure(
-                    &drawing::beside(&pairs, "ratio to the base method (logarithmic)"),
-                    "The paper's ratios beside ours, with intervals",
-                );
-                page.colours(&drawing::beside_colours());
-            }
-            page.table(&table(&claims));
-            for claim in &claims {
-                if let Some(reason) = &claim.explanation {
-                    page.paragraph(&format!("Why, of \u{201c}{}\u{201d}: {reason}", claim.text));
-                }
-            }
-        }
-        crate::provenance::made_by_this(&mut page);
-        page.finish()
-    }
-
     /// All claims for programs.
     pub fn json(&self) -> serde_json::Value {
         serde_json::json!({ "hard": self.claims(ClaimBasis::Hard), "soft": self.claims(ClaimBasis::Soft) })
@@ -146,7 +80,7 @@ impl Judged<'_> {
 }
 
 /// How many claims there are, and how many came to what.
-fn head(kind: ClaimBasis, claims: &[Beside<'_>]) -> String {
+pub(super) fn head(kind: ClaimBasis, claims: &[Beside<'_>]) -> String {
     let counts = Outcome::ALL.iter().filter_map(|outcome| {
         let count = claims.iter().filter(|claim| claim.outcome == *outcome);
         let count = count.count();
@@ -220,63 +154,9 @@ fn of(claim: &Beside<'_>) -> String {
 }
 
 /// Name on a page of a method that stands beside ours.
-fn name(method: &'static str) -> &'static str {
+pub(super) fn name(method: &'static str) -> &'static str {
     match method {
         KVM => "KVM",
         other => other,
     }
-}
-
-fn table(claims: &[Beside<'_>]) -> Table {
-    let mut table = Table::new(
-        ["claim", "outcome", "the paper", "where", "ours"]
-            .into_iter()
-            .chain(OTHERS.map(name))
-            .chain(["verdict"]),
-    );
-    for claim in claims {
-        let first = |text: &str, row: usize| match row {
-            0 => String::from(text),
-            _ => String::new(),
-        };
-        let kind = match claim.kind {
-            ClaimBasis::Hard => "",
-            ClaimBasis::Soft => " (soft)",
-        };
-        let rows = claim.found.len().max(1);
-        for row in 0..rows {
-            let found = claim.found.get(row);
-            let cell = |text: Option<&String>| text.cloned().unwrap_or_default();
-            let beside = OTHERS.map(|method| {
-                let mut all = found.into_iter().flat_map(|found| &found.beside);
-                let other = all.find(|other| other.method == method);
-                cell(other.map(|other| &other.ours))
-            });
-            let before = [
-                first(&format!("{}{kind}", claim.text), row),
-                first(claim.outcome.words(), row),
-                first(claim.figure, row),
-                cell(found.map(|found| &found.place)),
-                cell(found.map(|found| &found.ours)),
-            ];
-            let verdict = cell(found.map(|found| &found.verdict));
-            table.row(before.into_iter().chain(beside).chain([verdict]));
-        }
-    }
-    table
-}
-
-/// The claims' ratios that the paper has too.
-fn pairs(claims: &[Beside<'_>]) -> Vec<Pair> {
-    let found = claims.iter().flat_map(|claim| &claim.found);
-    found
-        .filter_map(|found| {
-            let (paper, median, low, high) = found.ratios?;
-            Some(Pair {
-                name: found.place.clone(),
-                paper,
-                ours: (median, low, high),
-            })
-        })
-        .collect()
 }

@@ -221,18 +221,7 @@ fn kvm_results_stand_beside_ours() {
     let list = list();
     let judged = list.beside(&tree().join("docs/results")).unwrap();
     let html = judged.html();
-    let heads = [
-        "claim",
-        "outcome",
-        "the paper",
-        "where",
-        "ours",
-        "KVM",
-        "directed",
-        "verdict",
-    ];
-    let heads = heads.map(|head| format!("<th>{head}</th>")).concat();
-    assert!(html.contains(&heads), "{heads}");
+    assert!(html.contains("<tr><td></td><td>KVM</td><td>x 0."), "{html}");
     let claims = judged.claims(ClaimBasis::Hard);
     let found = || claims.iter().flat_map(|claim| &claim.found);
     let mut beside = found().flat_map(|found| found.beside.iter().map(move |one| (found, one)));
