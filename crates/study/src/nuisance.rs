@@ -9,6 +9,7 @@ pub mod design;
 mod factor;
 mod rank;
 mod shares;
+mod structure;
 
 pub use factor::{Factor, NuisanceError, factors, vary};
 pub use shares::{Share, Variance};

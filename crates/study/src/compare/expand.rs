@@ -13,6 +13,8 @@ const VCPUS: &str = "vcpus";
 const GUEST: &str = "guest.";
 /// A key of the machine's profile.
 const PROFILE: &str = "profile.";
+/// Value of a profile's key that is left out.
+const NONE: &str = "none";
 
 /// Keys that [`expand`] knows, for people.
 pub const KEYS: &str = "vms (how many of the VMs run), vcpus (how many each VM has), guest.WORD (a word of the \
@@ -100,6 +102,27 @@ pub fn expand(mut point: Point, profiles: &Path) -> Result<Point, ExpandError> {
     Ok(point)
 }
 
+/// A value of a profile's key.
+enum ProfileValue {
+    /// As TOML has it, or a word without quotes.
+    Set(toml::Value),
+    /// The key is left out.
+    LeftOut,
+}
+
+impl ProfileValue {
+    fn parse(text: &str) -> Option<Self> {
+        if text == NONE {
+            return Some(Self::LeftOut);
+        }
+        let is_word = !text.is_empty() && text.chars().all(|letter| letter.is_ascii_lowercase());
+        let read = toml::from_str::<toml::Table>(&format!("value = {text}"));
+        let value = read.ok().and_then(|mut table| table.remove("value"));
+        let word = || is_word.then(|| toml::Value::String(String::from(text)));
+        value.or_else(word).map(Self::Set)
+    }
+}
+
 /// The machine with one key of its profile changed. The profile lies in a file that is called by its content, so that
 /// the same change is the same profile ever after.
 fn with_profile(
@@ -117,16 +140,17 @@ fn with_profile(
     };
     let base = Profile::find(profile).map_err(|error| wrong(&error.to_string()))?;
     let mut table = toml::Table::try_from(&base).map_err(|error| wrong(&error.to_string()))?;
-    let value: toml::Value = value
-        .parse::<i64>()
-        .map(toml::Value::Integer)
-        .or_else(|_| value.parse::<bool>().map(toml::Value::Boolean))
-        .map_err(|_| wrong("a whole number, true or false is wanted"))?;
+    let value = ProfileValue::parse(value).ok_or_else(|| {
+        wrong("a whole number, true, false, a word, none or { KEY = VALUE, ... } is wanted")
+    })?;
     let mut place = &mut table;
     let mut parts = key.split('.').peekable();
     while let Some(part) = parts.next() {
         if parts.peek().is_none() {
-            place.insert(String::from(part), value);
+            match value {
+                ProfileValue::Set(value) => place.insert(String::from(part), value),
+                ProfileValue::LeftOut => place.remove(part),
+            };
             break;
         }
         let inner = place.get_mut(part).and_then(toml::Value::as_table_mut);

@@ -376,6 +376,8 @@ fn short_keys_are_written_out() {
         "profile.costs.trapp=1",
         "profile.cost.trap=1",
         "profile.costs.trap=x",
+        "profile.costs.trap=",
+        "profile.prefetcher={ streams = 8",
     ] {
         assert!(
             expand(point(change, Some("rocket-h")), folder.path()).is_err(),

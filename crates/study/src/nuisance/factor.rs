@@ -1,6 +1,6 @@
 //! Nuisance factors, and how a point gets a level of one.
 
-use super::design;
+use super::{design, structure};
 use crate::laboratory::{Computer, Point, PointError};
 use abi::keys;
 use abi::system::MEMORY_GRANULE;
@@ -12,11 +12,13 @@ use system::{Bytes, EXERCISER, FileName, SHUFFLED, System};
 
 /// By how much a boot is later at the second level, in nanoseconds: no whole part of any time slice or tick.
 const BOOT_OFFSET: u64 = 777_777;
-/// How far the costs that a profile marks as estimates go down and up: a quarter.
-const ESTIMATE: (i64, i64) = (3, 5);
-const ESTIMATE_OF: i64 = 4;
+/// By which factor the costs that a profile marks as estimates go down and up: nobody has measured them.
+const ESTIMATE: i64 = 2;
 /// Marks of a cost that is an estimate, and of one that is like the cost above it.
 const MARKS: [&str; 2] = ["estimate", "the same"];
+/// Groups of factors: the first part of their names.
+const COST: &str = "costs";
+const STRUCTURE: &str = "structure";
 /// The table of costs in a profile.
 const COSTS: &str = "[costs]";
 
@@ -68,7 +70,7 @@ pub enum NuisanceError {
 }
 
 /// The factors that can be varied for these points: those of this name, or all. `costs` names all costs that the profile marks as
-/// estimates. `first` is the first point with its short keys written out.
+/// estimates, `structure` all [`structure`]s. `first` is the first point with its short keys written out.
 ///
 /// # Errors
 /// [`NuisanceError`].
@@ -92,6 +94,14 @@ pub fn factors(
         )
     {
         all.extend(estimates(&profile_text(profile)));
+        let structures = Profile::find(profile).map(|profile| structure::of(&profile));
+        all.extend(structures.unwrap_or_default().into_iter().map(|one| {
+            Factor::new(
+                &format!("{STRUCTURE}.{}", one.name),
+                one.levels,
+                Setting::Changes(one.changes),
+            )
+        }));
     }
     let is_set = |key: &str| {
         let changes = points.iter().flat_map(|point| &point.changes);
@@ -108,7 +118,13 @@ pub fn factors(
         _ => true,
     });
     let is = |factor: &Factor, name: &str| {
-        factor.name == name || (name == "costs" && matches!(factor.setting, Setting::Cost(..)))
+        let is_of = |group: &str| {
+            factor
+                .name
+                .split_once('.')
+                .is_some_and(|(of, _)| of == group)
+        };
+        factor.name == name || ([COST, STRUCTURE].contains(&name) && is_of(name))
     };
     for name in names.iter().filter(|name| *name != "all") {
         if !all.iter().any(|factor| is(factor, name)) {
@@ -262,10 +278,10 @@ fn estimates(text: &str) -> Vec<Factor> {
         };
         if is_estimate {
             let name = name.trim();
-            let low = (value * ESTIMATE.0 / ESTIMATE_OF).min(value - 1).max(0);
-            let high = (value * ESTIMATE.1 / ESTIMATE_OF).max(value + 1);
+            let low = (value / ESTIMATE).min(value - 1).max(0);
+            let high = value.saturating_mul(ESTIMATE).max(value.saturating_add(1));
             found.push(Factor::new(
-                &format!("costs.{name}"),
+                &format!("{COST}.{name}"),
                 [&low.to_string(), &high.to_string()],
                 Setting::Cost(format!("profile.costs.{name}"), [low, high]),
             ));
@@ -307,8 +323,8 @@ mod tests {
         let found = estimates(text);
         assert_eq!(names(&found), ["costs.a", "costs.b", "costs.e", "costs.f"]);
         let levels: Vec<&[String; 2]> = found.iter().map(|factor| &factor.levels).collect();
-        assert_eq!(*levels[0], ["6", "10"]);
-        assert_eq!(*levels[2], ["750", "1250"]);
+        assert_eq!(*levels[0], ["4", "16"]);
+        assert_eq!(*levels[2], ["500", "2000"]);
         assert_eq!(*levels[3], ["0", "1"]);
     }
 
@@ -326,6 +342,8 @@ mod tests {
             "vm-order",
             "placement",
             "costs.l2_hit",
+            "structure.predictor",
+            "structure.tlb-replacement",
         ] {
             assert!(has(&free, name), "{name}: {:?}", names(&free));
         }
@@ -341,6 +359,9 @@ mod tests {
         let chosen = [String::from("vm-order"), String::from("costs")];
         let chosen = of(std::slice::from_ref(&base), &chosen).unwrap();
         assert!(has(&chosen, "vm-order") && !has(&chosen, "placement") && chosen.len() > 5);
+        let structures = [String::from("structure")];
+        let structures = of(std::slice::from_ref(&base), &structures).unwrap();
+        assert!(structures.len() == 6 && has(&structures, "structure.bandwidth"));
         let wrong = of(std::slice::from_ref(&base), &[String::from("moon")]).unwrap_err();
         assert!(wrong.to_string().contains("moon"), "{wrong}");
         let mut qemu = point(folder.path(), &[]);
