@@ -34,6 +34,13 @@ pub const SVADU: &str = "svadu";
 /// Pointer masking.
 pub const SSNPM: &str = "ssnpm";
 
+/// Landing pads.
+pub const ZICFILP: &str = "zicfilp";
+/// Shadow stacks.
+pub const ZICFISS: &str = "zicfiss";
+/// Double traps.
+pub const SSDBLTRP: &str = "ssdbltrp";
+
 /// Timers of the supervisor level.
 pub const SSTC: &str = "sstc";
 
@@ -54,6 +61,8 @@ const OFFERED: &[(&str, u64)] = &[
     ("ziccif", 0),
     ("zicclsm", 0),
     ("ziccrse", 0),
+    (ZICFILP, environment::LPE),
+    (ZICFISS, environment::SSE),
     ("zicntr", 0),
     ("zicond", 0),
     ("zicsr", 0),
@@ -123,6 +132,7 @@ const OFFERED: &[(&str, u64)] = &[
     ("ssccptr", 0),
     ("sscofpmf", 0),
     ("sscounterenw", 0),
+    (SSDBLTRP, environment::DTE),
     (SSNPM, POINTER_MASKING),
     (SSTC, TIME_COMPARE),
     ("sstvala", 0),
@@ -245,6 +255,10 @@ mod tests {
         // Pointer masking: PMM = 10 ignores 7 bits.
         assert_eq!(environment_wanted(["ssnpm", "supm"]), 2 << 32);
         assert!(offered(["ssnpm", "supm"], 1 << 32).is_empty());
+        // CFI: LPE is bit 2, SSE bit 3. Ssdbltrp: DTE is bit 59.
+        let new = ["zicfilp", "zicfiss", "ssdbltrp"];
+        assert_eq!(environment_wanted(new), 1 << 59 | 3 << 2);
+        assert_eq!(offered(new, 1 << 3), ["zicfiss"]);
         // An implementation may offer CBIE = 01 (flush) alone, which is another contract.
         assert_eq!(
             offered(board, wanted & !(1 << 5)),

@@ -22,7 +22,7 @@ use crate::console;
 use crate::hart;
 use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::common;
-use crate::hart::csr::{self, interrupt, number};
+use crate::hart::csr::{self, exception, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, fence, interrupt_file, world};
 use crate::heap;
@@ -44,8 +44,8 @@ use board::{Board, Lack, Range, Survey, Tree, TreeError, isa};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
 /// instructions. By their codes: misaligned, access fault and page fault of fetch, load and store, illegal instruction,
-/// breakpoint, call from VU-mode.
-const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
+/// breakpoint, call from VU-mode, software check.
+const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111 | 1 << exception::SOFTWARE_CHECK;
 
 /// Bits of hstateen0 that guests need: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
 /// guest state that is not saved.

@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use riscv::sbi::{
-    BASE, DBCN, HSM, IPI, PMU, SEND_IPI, SET_TIMER, SRST, TIME, base, debug_console, hart_state,
-    performance, reset as system_reset,
+    BASE, DBCN, FWFT, HSM, IPI, PMU, SEND_IPI, SET_TIMER, SRST, TIME, base, debug_console,
+    firmware_features, hart_state, performance, reset as system_reset,
 };
 
 use super::isa;
@@ -114,6 +114,17 @@ pub fn debug_receive() -> Option<u8> {
 #[must_use]
 pub fn has_counters() -> bool {
     call(BASE, base::PROBE_EXTENSION, [PMU, 0, 0, 0, 0]).is_ok_and(|found| found != 0)
+}
+
+/// Tests whether the firmware has a feature of this hart (SBI, "Firmware Features Extension").
+#[must_use]
+pub fn has_feature(feature: u64) -> bool {
+    call(FWFT, firmware_features::GET, [feature, 0, 0, 0, 0]).is_ok()
+}
+
+/// Sets a feature of this hart, if the firmware has it.
+pub fn set_feature(feature: u64, value: u64) {
+    let _ = call(FWFT, firmware_features::SET, [feature, value, 0, 0, 0]);
 }
 
 /// Width and kind of `counter` (SBI, "Get details of a counter").

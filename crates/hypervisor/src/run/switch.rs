@@ -63,6 +63,9 @@ pub fn load(
     } else {
         state.supervisor.load();
         hart.set_environment(state.features.environment());
+        if state.features.has_shadow_stack() {
+            state.supervisor.load_shadow_stack();
+        }
         hart.set_last_loaded(vcpu.id);
     }
     guest_timer::load(hart, vm, state);
@@ -90,6 +93,9 @@ pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuSta
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     translations::leave(hart, state);
     state.supervisor.save();
+    if state.features.has_shadow_stack() {
+        state.supervisor.save_shadow_stack();
+    }
     guest_timer::unload(hart, state);
     if state.shadow.is_some() {
         shadow::leave();

@@ -1,6 +1,7 @@
 //! Firmware features that the harts and a VM's description offer to its vCPUs.
 
-use riscv::csr::environment::{ADUE, PMM};
+use abi::system::VmTranslation;
+use riscv::csr::environment::{ADUE, PMM, SSE};
 
 use crate::system::Hypervisor;
 use crate::vm::Vm;
@@ -14,8 +15,13 @@ pub fn offer(system: &Hypervisor, vm: &Vm) -> Offer {
     let kept = harts.fold(u64::MAX, |kept, hart| kept & hart.offered_environment());
     let hides = |name: &str| vm.settings.hidden.contains(name);
     let of = |name, field| if hides(name) { field } else { 0 };
+    // Shadow tables know no pages of shadow stacks.
+    let shadowed = match vm.settings.translation {
+        VmTranslation::Shadow => SSE,
+        VmTranslation::TwoStage => 0,
+    };
     Offer {
-        environment: kept & !of(SVADU, ADUE) & !of(SSNPM, PMM),
+        environment: kept & !of(SVADU, ADUE) & !of(SSNPM, PMM) & !shadowed,
         always_updates: hides(SVADE),
     }
 }

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use riscv::csr::environment::PMM;
+use riscv::sbi::firmware_features::{DOUBLE_TRAP, MISALIGNED_DELEGATION, SHADOW_STACK};
 use scheduler::groups::Members;
 use scheduler::{HartId, HartSet, MAX_NUMBERS, Ticks, VcpuNumber};
 use spinwait::PollTimer;
@@ -19,6 +20,7 @@ use crate::memory::physical::Physical;
 use crate::system::poll_schedule::PollSchedule;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
+use crate::vm::firmware_features::MISALIGNED;
 use crate::vm::lazy_registers::{IllegalInstructions, RegisterSet};
 use crate::vm::switch_cost::SwitchCost;
 use board::{Board, BoardHart, Delivery, isa};
@@ -82,7 +84,7 @@ pub struct Hart {
     capabilities: AtomicU32,
     /// Fields of henvcfg that the hart keeps; all before it has started.
     offered_environment: AtomicU64,
-    /// henvcfg as it is. Only the hart itself uses it.
+    /// henvcfg as it is, and [`MISALIGNED`]. Only the hart itself uses it.
     environment: AtomicU64,
     /// Times at which the hart polls devices.
     pub poll_schedule: PollSchedule,
@@ -196,6 +198,13 @@ impl Hart {
             unsafe { csr::write::<{ number::HENVCFG }>(value) };
             csr::read::<{ number::HENVCFG }>()
         };
+        // The firmware may have to permit the lower modes a feature first. Landing pads are not asked for: they would be the hypervisor's own.
+        let features = [(isa::ZICFISS, SHADOW_STACK), (isa::SSDBLTRP, DOUBLE_TRAP)];
+        for (name, feature) in features {
+            if self.board.extensions.has(name) {
+                firmware::set_feature(feature, 1);
+            }
+        }
         let names = self.board.extensions.names();
         // A guest must not set a timer that is not saved with its vCPU.
         let names = names.filter(|name| common::has_supervisor_timer() || *name != isa::SSTC);
@@ -204,23 +213,37 @@ impl Hart {
         let masks_16 = wanted & PMM != 0 && keeps(wanted | PMM) & PMM == PMM;
         let kept = keeps(wanted);
         self.environment.store(kept, Ordering::Relaxed);
-        let offered = if masks_16 { kept | PMM & !wanted } else { kept };
+        let mut offered = if masks_16 { kept | PMM & !wanted } else { kept };
+        if firmware::has_feature(MISALIGNED_DELEGATION) {
+            offered |= MISALIGNED;
+        }
         self.offered_environment.store(offered, Ordering::Relaxed);
     }
 
-    /// Fields of henvcfg that the hart keeps. Of PMM, the upper bit stands for 7 bits and the lower one for 16.
+    /// Fields of henvcfg that the hart keeps, and [`MISALIGNED`]. Of PMM, the upper bit stands for 7 bits and the lower one for 16.
     #[must_use]
     pub fn offered_environment(&self) -> u64 {
         self.offered_environment.load(Ordering::Relaxed)
     }
 
-    /// Sets henvcfg for the vCPU that comes to the hart. Called by the hart itself.
+    /// Sets henvcfg for the vCPU that comes to the hart, and where exceptions of misaligned accesses go. Called by the hart itself.
     #[inline]
     pub fn set_environment(&self, value: u64) {
-        if self.environment.load(Ordering::Relaxed) != value {
-            self.environment.store(value, Ordering::Relaxed);
-            // SAFETY: henvcfg concerns guests alone.
-            unsafe { csr::write::<{ number::HENVCFG }>(value) };
+        let old = self.environment.load(Ordering::Relaxed);
+        if old != value {
+            self.change_environment(old, value);
+        }
+    }
+
+    #[cold]
+    fn change_environment(&self, old: u64, value: u64) {
+        self.environment.store(value, Ordering::Relaxed);
+        // SAFETY: henvcfg concerns guests alone.
+        unsafe { csr::write::<{ number::HENVCFG }>(value & !MISALIGNED) };
+        if (old ^ value) & MISALIGNED != 0 {
+            // The hypervisor makes no misaligned access. What the firmware delegates goes to the guest by hedeleg.
+            let delegates = u64::from(value & MISALIGNED != 0);
+            firmware::set_feature(MISALIGNED_DELEGATION, delegates);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Firmware features of a vCPU (RISC-V SBI specification 3.0, "SBI Firmware Features Extension").
 //!
-//! A vCPU may switch what its harts can do: hardware updates of A and D bits (henvcfg.ADUE, Svadu) and pointer masking in VS-mode
-//! (henvcfg.PMM, Ssnpm). All features that version 3.0 defines are local: each vCPU has values and locks of its own.
+//! A vCPU may switch what its harts can do: hardware updates of A and D bits (henvcfg.ADUE, Svadu), pointer masking in VS-mode (henvcfg.PMM,
+//! Ssnpm), landing pads (henvcfg.LPE, Zicfilp), shadow stacks (henvcfg.SSE, Zicfiss), double traps (henvcfg.DTE, Ssdbltrp), and exceptions of
+//! misaligned accesses. All features that version 3.0 defines are local: each vCPU has values and locks of its own.
 #![cfg_attr(
     not(test),
     deny(
@@ -12,10 +13,18 @@
     )
 )]
 
-use riscv::csr::environment::{ADUE, PMM, PMM_SHIFT};
+use riscv::csr::environment::{ADUE, DTE, LPE, PMM, PMM_SHIFT, SSE};
 use riscv::sbi::firmware_features::{
-    LOCK, MISALIGNED_DELEGATION, POINTER_MASKING_PMLEN, PTE_AD_HW_UPDATING,
+    DOUBLE_TRAP, LANDING_PAD, LOCK, MISALIGNED_DELEGATION, POINTER_MASKING_PMLEN,
+    PTE_AD_HW_UPDATING, SHADOW_STACK,
 };
+
+/// Exceptions of misaligned accesses go to the vCPU. The bit stands among those of henvcfg, where it is reserved, so that one comparison tells
+/// whether anything is to be set when a vCPU comes to a hart. The register never gets it.
+pub const MISALIGNED: u64 = 1 << 1;
+
+/// Fields that a vCPU may switch.
+const SWITCHED: u64 = MISALIGNED | LPE | SSE | PMM | DTE | ADUE;
 
 /// Encodings of PMM that ignore 7 and 16 bits ("Pointer Masking", table of PMM).
 const PMM_7: u64 = 2 << PMM_SHIFT;
@@ -37,7 +46,7 @@ pub enum FeatureError {
 /// Fields of henvcfg that a VM's vCPUs may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Fields that all harts keep. Of PMM, the upper bit stands for 7 bits and the lower one for 16.
+    /// Fields that all harts keep, and [`MISALIGNED`]. Of PMM, the upper bit stands for 7 bits and the lower one for 16.
     pub environment: u64,
     /// Set if hardware updates A and D bits from reset on, which cannot be switched then: the VM has Svadu without Svade.
     pub always_updates: bool,
@@ -46,7 +55,8 @@ pub struct Offer {
 /// A feature that is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feature {
-    Updates,
+    /// A feature that is on or off, with its bit.
+    Switch(u64),
     PointerMasking,
 }
 
@@ -54,25 +64,31 @@ impl Offer {
     /// henvcfg at reset.
     #[must_use]
     pub const fn at_reset(self) -> u64 {
-        let switched = if self.always_updates { PMM } else { PMM | ADUE };
-        self.environment & !switched
+        let always = if self.always_updates { ADUE } else { 0 };
+        self.environment & !(SWITCHED & !always)
     }
 
     /// Returns true if a vCPU can switch anything.
     #[must_use]
     pub const fn is_any(self) -> bool {
-        self.environment & (PMM | ADUE) & !self.at_reset() != 0
+        self.environment & SWITCHED & !self.at_reset() != 0
     }
 
     fn feature(self, number: u64) -> Result<Feature, FeatureError> {
         // The feature is a 32-bit parameter.
-        match number & 0xffff_ffff {
-            PTE_AD_HW_UPDATING if self.environment & ADUE != 0 && !self.always_updates => {
-                Ok(Feature::Updates)
-            }
-            POINTER_MASKING_PMLEN if self.environment & PMM != 0 => Ok(Feature::PointerMasking),
-            MISALIGNED_DELEGATION..=POINTER_MASKING_PMLEN => Err(FeatureError::NotSupported),
-            _ => Err(FeatureError::Denied),
+        let feature = match number & 0xffff_ffff {
+            MISALIGNED_DELEGATION => Feature::Switch(MISALIGNED),
+            LANDING_PAD => Feature::Switch(LPE),
+            SHADOW_STACK => Feature::Switch(SSE),
+            DOUBLE_TRAP => Feature::Switch(DTE),
+            PTE_AD_HW_UPDATING => Feature::Switch(ADUE),
+            POINTER_MASKING_PMLEN => Feature::PointerMasking,
+            _ => return Err(FeatureError::Denied),
+        };
+        let switchable = self.environment & !self.at_reset();
+        match feature.field() & switchable {
+            0 => Err(FeatureError::NotSupported),
+            _ => Ok(feature),
         }
     }
 }
@@ -80,7 +96,7 @@ impl Offer {
 impl Feature {
     const fn field(self) -> u64 {
         match self {
-            Self::Updates => ADUE,
+            Self::Switch(bit) => bit,
             Self::PointerMasking => PMM,
         }
     }
@@ -90,7 +106,7 @@ impl Feature {
         let has = |bit: u64| offer.environment & bit != 0;
         match (self, value) {
             (_, 0) => Ok(0),
-            (Self::Updates, 1) => Ok(ADUE),
+            (Self::Switch(bit), 1) => Ok(bit),
             (Self::PointerMasking, 7) if has(PMM_7) => Ok(PMM_7),
             (Self::PointerMasking, 16) if has(PMM_16 & !PMM_7) => Ok(PMM_16),
             _ => Err(FeatureError::InvalidParameter),
@@ -99,10 +115,11 @@ impl Feature {
 
     const fn decode(self, environment: u64) -> u64 {
         match (self, environment & self.field()) {
-            (Self::Updates, ADUE) => 1,
+            (_, 0) => 0,
+            (Self::Switch(_), _) => 1,
             (Self::PointerMasking, PMM_7) => 7,
             (Self::PointerMasking, PMM_16) => 16,
-            _ => 0,
+            (Self::PointerMasking, _) => 0,
         }
     }
 }
@@ -110,7 +127,7 @@ impl Feature {
 /// Features of a vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirmwareFeatures {
-    /// henvcfg of the vCPU.
+    /// henvcfg of the vCPU, and [`MISALIGNED`].
     environment: u64,
     /// Fields of it that are locked.
     locked: u64,
@@ -126,11 +143,24 @@ impl FirmwareFeatures {
         }
     }
 
-    /// henvcfg of the vCPU.
+    /// henvcfg of the vCPU, and [`MISALIGNED`].
     #[must_use]
     #[inline]
     pub const fn environment(&self) -> u64 {
         self.environment
+    }
+
+    /// Returns true if the vCPU has a shadow stack pointer of its own.
+    #[must_use]
+    #[inline]
+    pub const fn has_shadow_stack(&self) -> bool {
+        self.environment & SSE != 0
+    }
+
+    /// Returns true if a trap in a trap handler that is not ready for it is a double trap.
+    #[must_use]
+    pub const fn has_double_traps(&self) -> bool {
+        self.environment & DTE != 0
     }
 
     /// Value of a feature.

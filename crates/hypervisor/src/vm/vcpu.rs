@@ -38,6 +38,8 @@ pub mod request {
     pub const NOTIFICATION: u32 = 1 << 3;
     /// Devices of its VM have work that is done in its time.
     pub const DEVICES: u32 = 1 << 4;
+    /// A supervisor software event may be due.
+    pub const SOFTWARE_EVENT: u32 = 1 << 5;
 }
 
 /// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.
@@ -61,6 +63,8 @@ pub struct SupervisorState {
     pub environment: u64,
     /// The injected pending bits (hvip).
     pub injected: u64,
+    /// ssp, for a vCPU with shadow stacks.
+    pub shadow_stack: u64,
 }
 
 impl SupervisorState {
@@ -97,6 +101,17 @@ impl SupervisorState {
             csr::write::<{ number::SENVCFG }>(self.environment);
             csr::write::<{ number::HVIP }>(self.injected);
         }
+    }
+
+    /// Loads ssp. The vCPU must have shadow stacks.
+    pub fn load_shadow_stack(&self) {
+        // SAFETY: the hypervisor has no shadow stack of its own.
+        unsafe { csr::write::<{ number::SSP }>(self.shadow_stack) };
+    }
+
+    /// Saves ssp. The vCPU must have shadow stacks.
+    pub fn save_shadow_stack(&mut self) {
+        self.shadow_stack = csr::read::<{ number::SSP }>();
     }
 
     /// Restores translation and timer of a vCPU whose other registers are still on the hart.

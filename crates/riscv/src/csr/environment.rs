@@ -3,6 +3,10 @@
 
 /// Fences of I/O order memory too.
 pub const FIOM: u64 = 1 << 0;
+/// Landing pads of the next lower mode (Zicfilp).
+pub const LPE: u64 = 1 << 2;
+/// Shadow stacks of the next lower mode (Zicfiss).
+pub const SSE: u64 = 1 << 3;
 /// Place of the lowest bit of [`CBIE`].
 pub const CBIE_SHIFT: u32 = 4;
 /// Effect of CBO.INVAL (Zicbom).
@@ -15,6 +19,8 @@ pub const CBZE: u64 = 1 << 7;
 pub const PMM_SHIFT: u32 = 32;
 /// Pointer masking of the next lower mode (Smnpm, Ssnpm). mseccfg has its own at the same place (Smmpm).
 pub const PMM: u64 = 3 << PMM_SHIFT;
+/// Double traps (Ssdbltrp).
+pub const DTE: u64 = 1 << 59;
 /// Hardware updates accessed and dirty bits (Svadu).
 pub const ADUE: u64 = 1 << 61;
 /// Page-based memory types (Svpbmt).

@@ -44,6 +44,10 @@ pub const TVM: u64 = 1 << 20;
 pub const TW: u64 = 1 << 21;
 /// Traps SRET.
 pub const TSR: u64 = 1 << 22;
+/// A landing pad was expected at the trap (Zicfilp).
+pub const SPELP: u64 = 1 << 23;
+/// A trap to supervisor mode is a double trap (Ssdbltrp).
+pub const SDT: u64 = 1 << 24;
 /// UXL = 2: user mode is 64 bits wide.
 pub const UXL_64: u64 = 2 << 32;
 /// SXL = 2: supervisor mode is 64 bits wide.

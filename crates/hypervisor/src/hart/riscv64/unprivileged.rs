@@ -1,8 +1,10 @@
 //! Instructions that may fault harmlessly: loads through the guest's own translation, accesses to devices ([`device`](super::device)), and trials of
 //! instructions that may not be there.
+//! Where double traps are detected (Ssdbltrp), a fault here would be one: the exit that the hypervisor handles was a trap. So sstatus.SDT is cleared in
+//! front of an access that may fault; a trial is made outside of exits. The next return to a guest clears the bit in any case.
 //! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 
-use riscv::csr::number;
+use riscv::csr::{number, status};
 
 use crate::hart::outcome::Outcome;
 
@@ -24,6 +26,8 @@ core::arch::global_asm!(
 .balign 4
 hypervisor_unprivileged_begin:
 hypervisor_fetch_halfword:
+    li t1, {double_trap}
+    csrc sstatus, t1
     mv t2, a0
     li t1, 0
     hlvx.hu a0, (t2)
@@ -135,6 +139,8 @@ hypervisor_try_lock_holder:
     ret
 .global hypervisor_device_load_byte
 hypervisor_device_load_byte:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     mv t2, a0
     lbu a0, (t2)
@@ -142,6 +148,8 @@ hypervisor_device_load_byte:
     ret
 .global hypervisor_device_load_half
 hypervisor_device_load_half:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     mv t2, a0
     lhu a0, (t2)
@@ -149,6 +157,8 @@ hypervisor_device_load_half:
     ret
 .global hypervisor_device_load_word
 hypervisor_device_load_word:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     mv t2, a0
     lwu a0, (t2)
@@ -156,6 +166,8 @@ hypervisor_device_load_word:
     ret
 .global hypervisor_device_load_double
 hypervisor_device_load_double:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     mv t2, a0
     ld a0, (t2)
@@ -163,24 +175,32 @@ hypervisor_device_load_double:
     ret
 .global hypervisor_device_store_byte
 hypervisor_device_store_byte:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     sb a1, (a0)
     mv a1, t1
     ret
 .global hypervisor_device_store_half
 hypervisor_device_store_half:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     sh a1, (a0)
     mv a1, t1
     ret
 .global hypervisor_device_store_word
 hypervisor_device_store_word:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     sw a1, (a0)
     mv a1, t1
     ret
 .global hypervisor_device_store_double
 hypervisor_device_store_double:
+    li t1, {double_trap}
+    csrc sstatus, t1
     li t1, 0
     sd a1, (a0)
     mv a1, t1
@@ -188,6 +208,7 @@ hypervisor_device_store_double:
 hypervisor_unprivileged_end:
 .option pop
 "#,
+    double_trap = const status::SDT,
     stimecmp = const number::STIMECMP,
     hstateen0 = const number::HSTATEEN0,
     scountovf = const number::SCOUNTOVF,

@@ -108,7 +108,7 @@ fn advance(exit: &mut Exit<'_>) {
 
 /// Injects an illegal-instruction exception: the guest has no hypervisor extension.
 fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next) {
-    inject::exception(exit.state, exception::ILLEGAL_INSTRUCTION, u64::from(bits));
+    inject::exception(exit, exception::ILLEGAL_INSTRUCTION, u64::from(bits));
     (cause, Next::Resume)
 }
 

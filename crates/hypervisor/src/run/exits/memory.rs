@@ -100,7 +100,7 @@ pub fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) 
         _ => exception::STORE_ACCESS,
     };
     let next = note_fault(exit, fault, value);
-    inject::exception(exit.state, fault, value);
+    inject::exception(exit, fault, value);
     (ExitCause::GuestPageFault, next)
 }
 

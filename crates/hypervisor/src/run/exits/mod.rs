@@ -60,11 +60,15 @@ fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
 #[cold]
 #[inline(never)]
 fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
+    if cause == exception::DOUBLE_TRAP {
+        inject::double_trap(exit);
+        return (ExitCause::Other, Next::Reconsider);
+    }
     let illegal = cause == exception::ILLEGAL_INSTRUCTION;
     let value = csr::read::<{ number::STVAL }>();
     if !(illegal && registers::give(exit.hart, exit.vcpu, exit.state, value)) {
         // All other exceptions are delegated if the hart can delegate them, and injected here if it cannot.
-        inject::exception(exit.state, cause, value);
+        inject::exception(exit, cause, value);
     }
     let name = match illegal {
         true => ExitCause::IllegalInstruction,

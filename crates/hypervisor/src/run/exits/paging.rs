@@ -49,7 +49,7 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let guest = match found {
         WalkResult::Allowed(leaf) => leaf,
         WalkResult::PageFault => {
-            inject::exception(exit.state, cause, address);
+            inject::exception(exit, cause, address);
             return (ExitCause::PageFault, Next::Resume);
         }
         WalkResult::AccessFault => return memory::refuse(exit, guest_fault(access), address),

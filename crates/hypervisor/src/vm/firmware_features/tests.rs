@@ -1,10 +1,9 @@
 use super::*;
 use riscv::csr::environment::{CBZE, STCE};
-use riscv::sbi::firmware_features::{DOUBLE_TRAP, LANDING_PAD, SHADOW_STACK};
 
 /// Harts with all that can be switched, and two fields that cannot.
 const ALL: Offer = Offer {
-    environment: ADUE | PMM | STCE | CBZE,
+    environment: SWITCHED | STCE | CBZE,
     always_updates: false,
 };
 
@@ -12,8 +11,10 @@ const ALL: Offer = Offer {
 fn features_are_off_at_reset() {
     let features = FirmwareFeatures::at_reset(ALL);
     assert_eq!(features.environment(), STCE | CBZE);
-    assert_eq!(features.get(PTE_AD_HW_UPDATING, ALL), Ok(0));
-    assert_eq!(features.get(POINTER_MASKING_PMLEN, ALL), Ok(0));
+    for feature in MISALIGNED_DELEGATION..=POINTER_MASKING_PMLEN {
+        assert_eq!(features.get(feature, ALL), Ok(0));
+    }
+    assert!(!features.has_shadow_stack() && !features.has_double_traps());
 }
 
 #[test]
@@ -26,6 +27,12 @@ fn values_reach_their_fields_alone() {
         (5, 16, 1 << 61 | 3 << 32),
         (4, 0, 3 << 32),
         (5, 0, 0),
+        // CFI: LPE is bit 2, SSE bit 3. Ssdbltrp: DTE is bit 59.
+        (1, 1, 1 << 2),
+        (2, 1, 3 << 2),
+        (3, 1, 1 << 59 | 3 << 2),
+        (1, 0, 1 << 59 | 1 << 3),
+        (0, 1, 1 << 59 | 1 << 3 | MISALIGNED),
     ] {
         assert_eq!(features.set([feature, value, 0], ALL), Ok(()));
         assert_eq!(features.get(feature, ALL), Ok(value));
@@ -38,7 +45,7 @@ fn values_reach_their_fields_alone() {
 
 #[test]
 fn wrong_calls_change_nothing() {
-    use FeatureError::{Denied, InvalidParameter, NotSupported};
+    use FeatureError::{Denied, InvalidParameter};
     let mut features = FirmwareFeatures::at_reset(ALL);
     let before = features;
     for (call, error) in [
@@ -49,10 +56,11 @@ fn wrong_calls_change_nothing() {
         ([POINTER_MASKING_PMLEN, 1, 0], InvalidParameter),
         ([POINTER_MASKING_PMLEN, 8, 0], InvalidParameter),
         ([POINTER_MASKING_PMLEN, u64::MAX, 0], InvalidParameter),
-        ([MISALIGNED_DELEGATION, 1, 0], NotSupported),
-        ([LANDING_PAD, 1, u64::MAX], NotSupported),
-        ([SHADOW_STACK, 0, 0], NotSupported),
-        ([DOUBLE_TRAP, 1, 0], NotSupported),
+        ([MISALIGNED_DELEGATION, 2, 0], InvalidParameter),
+        ([MISALIGNED_DELEGATION, 0, 1 << 32], InvalidParameter),
+        ([LANDING_PAD, 1, u64::MAX], InvalidParameter),
+        ([SHADOW_STACK, 2, 0], InvalidParameter),
+        ([DOUBLE_TRAP, u64::MAX, 0], InvalidParameter),
         ([6, 1, 0], Denied),
         ([0x3fff_ffff, 0, 0], Denied),
         ([0x4000_0000, 0, 0], Denied),
@@ -79,6 +87,12 @@ fn locks_last_until_reset() {
     }
     assert_eq!(features.get(PTE_AD_HW_UPDATING, ALL), Ok(1));
     features.set([POINTER_MASKING_PMLEN, 7, 0], ALL).unwrap();
+    for feature in MISALIGNED_DELEGATION..=DOUBLE_TRAP {
+        features.set([feature, 0, LOCK], ALL).unwrap();
+        let answer = features.set([feature, 1, 0], ALL);
+        assert_eq!(answer, Err(FeatureError::Locked));
+        assert_eq!(features.get(feature, ALL), Ok(0));
+    }
     features = FirmwareFeatures::at_reset(ALL);
     assert_eq!(features.set([PTE_AD_HW_UPDATING, 0, 0], ALL), Ok(()));
 }
@@ -90,7 +104,7 @@ fn missing_hardware_is_not_offered() {
         always_updates: false,
     };
     let mut features = FirmwareFeatures::at_reset(none);
-    for feature in [PTE_AD_HW_UPDATING, POINTER_MASKING_PMLEN] {
+    for feature in MISALIGNED_DELEGATION..=POINTER_MASKING_PMLEN {
         let error = Err(FeatureError::NotSupported);
         assert_eq!(features.get(feature, none), error);
         assert_eq!(features.set([feature, 0, 0], none), error.map(|_| ()));

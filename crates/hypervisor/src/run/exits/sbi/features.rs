@@ -24,12 +24,20 @@ impl From<FeatureError> for SbiError {
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     let [feature, value, flags, ..] = call.arguments;
     let offer = features::offer(exit.system, exit.vm);
-    let features = &mut exit.state.features;
+    let state = &mut *exit.state;
     match call.function {
-        GET => Ok(features.get(feature, offer)?),
+        GET => Ok(state.features.get(feature, offer)?),
         SET => {
-            features.set([feature, value, flags], offer)?;
-            exit.hart.set_environment(features.environment());
+            let had_shadow_stack = state.features.has_shadow_stack();
+            state.features.set([feature, value, flags], offer)?;
+            if had_shadow_stack {
+                state.supervisor.save_shadow_stack();
+            }
+            exit.hart.set_environment(state.features.environment());
+            if state.features.has_shadow_stack() {
+                // Until now the register held what another vCPU had left.
+                state.supervisor.load_shadow_stack();
+            }
             // Translations that were made under the former value are dropped (Svadu: an HFENCE.VVMA of everything).
             exit.vcpu.fences.push(Operands::default());
             let _ = exit.vcpu.post_request(request::FENCE_VIRTUAL);
