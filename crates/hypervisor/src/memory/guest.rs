@@ -367,6 +367,18 @@ impl GuestMemory {
         let at = address.is_aligned(8).then(|| self.in_one(address, 8))??;
         at.fits(8).then(|| host.doubleword(at))
     }
+
+    /// Writes the doubleword at `address`, if it is aligned and the guest's. `None` if not, or if no frame is free.
+    #[must_use]
+    pub fn set_doubleword(
+        &self,
+        address: GuestPhysical,
+        value: u64,
+        host: &impl HostMemory,
+    ) -> Option<()> {
+        let at = address.is_aligned(8).then(|| self.in_one(address, 8))??;
+        at.fits(8).then(|| host.set_doubleword(at, value))
+    }
 }
 
 /// Bytes of a guest's memory, checked to be its own.

@@ -19,7 +19,7 @@ use crate::vm::Vm;
 use crate::vm::accounts::CpuTime;
 use crate::vm::firmware_features::FirmwareFeatures;
 use crate::vm::lifecycle::life::Begin;
-use crate::vm::vcpu::{SupervisorState, Vcpu, VcpuState};
+use crate::vm::vcpu::{SupervisorState, Vcpu, VcpuState, request};
 
 /// Asks the life cycle of `vm` about `vcpu`, which was dispatched at `began` for `slice`. Returns why the vCPU leaves; `None` if it enters
 /// its guest.
@@ -125,7 +125,12 @@ fn resumes(
     hart.switch_cost.idle();
     let (file, _) = switch::load(system, hart, vmids, (vm, vcpu), state, cpu_time);
     let requests = vcpu.take_requests();
-    carry_out_requests(system, hart, (vm, vcpu), state, requests);
+    // A software event does not end a suspension. It is delivered when the vCPU resumes, which may be at another address.
+    let event = requests & request::SOFTWARE_EVENT;
+    carry_out_requests(system, hart, (vm, vcpu), state, requests & !event);
+    if event != 0 {
+        let _ = vcpu.post_request(event);
+    }
     state.counters.note_overflows(&mut HartCounters);
     let resumes = has_enabled_interrupt(file);
     switch::unload(system, hart, vcpu, state, !resumes);

@@ -11,6 +11,7 @@ pub mod probe;
 pub mod registers;
 pub mod requests;
 pub mod shadow;
+pub mod software_events;
 pub mod spin;
 pub mod steal_time;
 pub mod switch;

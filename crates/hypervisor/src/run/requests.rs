@@ -3,6 +3,7 @@
 use crate::hart::common;
 use crate::hart::csr::{self, number};
 use crate::hart::fence;
+use crate::run::software_events;
 use crate::run::translations;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
@@ -37,6 +38,9 @@ pub fn carry_out_requests(
     if requests & request::NOTIFICATION != 0 {
         // SAFETY: hvip injects interrupts into the guest only.
         unsafe { csr::set::<{ number::HVIP }>(csr::NOTIFICATION) };
+    }
+    if requests & request::SOFTWARE_EVENT != 0 {
+        software_events::deliver(vm, vcpu, state);
     }
 }
 

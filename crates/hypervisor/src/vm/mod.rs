@@ -13,6 +13,7 @@ pub mod rate_limit;
 pub mod reported_allocation;
 pub mod seed;
 pub mod shadow;
+pub mod software_events;
 pub mod steal_time;
 pub mod switch_cost;
 pub mod vcpu;
@@ -47,6 +48,7 @@ use crate::vm::lifecycle::life::LifeCycle;
 use crate::vm::loading::Loading;
 use crate::vm::rate_limit::RateLimit;
 use crate::vm::reported_allocation::ReportedAllocation;
+use crate::vm::software_events::SoftwareEvents;
 use crate::vm::vcpu::SupervisorState;
 use board::{Board, GivenDevices};
 
@@ -118,6 +120,8 @@ pub struct Vm {
     pub reclaim: Mutex<Reclaim, { place::RECLAIM }>,
     /// Allocation as its guest reads it.
     pub reported_allocation: Mutex<ReportedAllocation, { place::REPORTED_ALLOCATION }>,
+    /// Its supervisor software events.
+    pub software_events: Mutex<SoftwareEvents, { place::SOFTWARE_EVENTS }>,
     /// Exits of its pause loops.
     pub pauses: PauseTerms,
     /// Limit on the printed lines of the guest's report.
@@ -141,6 +145,7 @@ impl Vm {
         let table_register = table.lock().hgatp(0);
         let life_cycle = LifeCycle::new(vcpus.len(), settings.on_failure);
         let reported_allocation = Mutex::new(ReportedAllocation::new(settings.dedicated));
+        let software_events = Mutex::new(SoftwareEvents::new(vcpus.len()));
         let loops = settings.pause_loops;
         let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_max);
         let reclaim = match memory.is_demand_paged() {
@@ -168,6 +173,7 @@ impl Vm {
             reclaims_pages: AtomicBool::new(false),
             reclaim: Mutex::new(reclaim),
             reported_allocation,
+            software_events,
             reports: RateLimit::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
     }
@@ -304,12 +310,13 @@ impl Vm {
         self.heartbeat.load(Ordering::Relaxed)
     }
 
-    /// Resets the state of the last guest: heartbeat, typed bytes, and the clock.
+    /// Resets the state of the last guest: heartbeat, typed bytes, software events, and the clock.
     pub fn reset_guest(&self) {
         self.typed.lock().clear();
         self.restart_time();
         self.heartbeat(0);
         self.reported_allocation.lock().restart();
+        self.software_events.lock().reset();
     }
 
     /// The VM's number in the system's description.

@@ -20,6 +20,10 @@ pub const ALREADY_STARTED: i64 = -7;
 pub const ALREADY_STOPPED: i64 = -8;
 /// Shared memory is not available.
 pub const NO_SHARED_MEMORY: i64 = -9;
+/// The state does not permit it.
+pub const INVALID_STATE: i64 = -10;
+/// A range has a member that does not exist.
+pub const BAD_RANGE: i64 = -11;
 /// Denied or not allowed because of a lock.
 pub const DENIED_LOCKED: i64 = -14;
 /// Lowest code.

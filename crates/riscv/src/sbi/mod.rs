@@ -8,6 +8,7 @@ pub mod hart_state;
 pub mod performance;
 pub mod remote_fence;
 pub mod reset;
+pub mod software_events;
 pub mod steal_time;
 pub mod suspend;
 

@@ -6,6 +6,7 @@ use exerciser::sbi::{ends_run, is_defined_error};
 use riscv::sbi::error::{INVALID_PARAMETER, NOT_SUPPORTED};
 use riscv::sbi::{
     BASE, CPPC, DBCN, DBTR, FWFT, HSM, IPI, MPXY, NACL, PMU, RFENCE, SRST, SSE, STA, SUSP, TIME,
+    software_events,
 };
 
 use super::{
@@ -58,6 +59,13 @@ pub fn run(siege: &mut Siege) {
         let mut arguments = [0; 6];
         for argument in &mut arguments {
             *argument = garbage(siege, &mut random, scrap);
+        }
+        // Attributes of an event that there is, which are written to or read from what the other arguments name.
+        if extension == SSE && function <= software_events::WRITE {
+            arguments[0] = random.pick(&[
+                u64::from(software_events::LOCAL_SOFTWARE),
+                u64::from(software_events::GLOBAL_SOFTWARE),
+            ]);
         }
         // OpenSBI 1.5 touches whatever memory a console call names, and stops for good where there is none. An event that it has sends the hart to
         // whatever address it was registered with (SBI chapter 17).

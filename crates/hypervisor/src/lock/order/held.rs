@@ -3,12 +3,13 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "Vcpu::state",
     "Vm::loading",
     "Vm::trapped_devices",
     "Vm::reclaim",
     "Vm::reported_allocation",
+    "Vm::software_events",
     "Hypervisor::report_space",
     "Vm::life_cycle",
     "Hypervisor::disks",

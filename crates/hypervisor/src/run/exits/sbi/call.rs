@@ -7,11 +7,13 @@ use crate::vm::vcpu::Vcpu;
 
 /// Extension ids of the specification.
 pub mod extension {
-    pub use riscv::sbi::{BASE, DBCN, FWFT, HSM, IPI, PMU, RFENCE, SRST, STA, SUSP, TIME};
+    pub use riscv::sbi::{BASE, DBCN, FWFT, HSM, IPI, PMU, RFENCE, SRST, SSE, STA, SUSP, TIME};
 
     pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
     /// Extensions that a probe finds on every board.
-    pub const ALL: [u64; 10] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, SUSP, STA, PARTITA];
+    pub const ALL: [u64; 11] = [
+        BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, SUSP, STA, SSE, PARTITA,
+    ];
 }
 
 /// The error codes of the specification.
@@ -28,6 +30,8 @@ pub enum SbiError {
     AlreadyStarted = error::ALREADY_STARTED,
     AlreadyStopped = error::ALREADY_STOPPED,
     NoSharedMemory = error::NO_SHARED_MEMORY,
+    InvalidState = error::INVALID_STATE,
+    BadRange = error::BAD_RANGE,
 }
 
 /// Result of a call: a value, or an error.

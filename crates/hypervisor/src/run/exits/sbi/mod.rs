@@ -7,6 +7,7 @@ mod counters;
 mod features;
 mod fences;
 mod power;
+mod software_events;
 mod steal_time;
 mod vendor;
 
@@ -67,6 +68,10 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             (ExitCause::SbiHsm, result)
         }
         extension::FWFT => (ExitCause::SbiOther, features::call(exit, &call)),
+        extension::SSE => match software_events::call(exit, &call) {
+            Some(result) => (ExitCause::SbiOther, result),
+            None => return (ExitCause::SbiOther, Next::Resume),
+        },
         extension::STA => (ExitCause::SbiOther, steal_time::call(exit, &call)),
         extension::PARTITA => {
             let (result, follows) = vendor::call(exit, &call);

@@ -5,6 +5,7 @@ use riscv::sbi::{hart_state, reset, suspend as sleep};
 use scheduler::Leave;
 
 use super::call::{Call, SbiError, SbiResult};
+use super::software_events;
 use crate::memory::address::GuestPhysical;
 use crate::run::exits::exit::{Exit, Next, interrupt_is_pending};
 use crate::system::lifecycle;
@@ -16,6 +17,7 @@ pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     match call.function {
         hart_state::START => (start(exit, first, second, third), Next::Resume),
         hart_state::STOP => {
+            software_events::stop(exit);
             // A sibling may start the vCPU again only after it has left its hart.
             lifecycle::stop_vcpu(exit.system, exit.vm, exit.vcpu);
             (Ok(0), Next::Leave(Leave::Stopped))
