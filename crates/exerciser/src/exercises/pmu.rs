@@ -9,14 +9,15 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use riscv::sbi::performance::{
     CONFIGURE, COUNTERS, CYCLES, EVENT_ENTRY_DATA, EVENT_ENTRY_SIZE, EVENT_INFORMATION, FIRMWARE,
-    INFORMATION, INFORMATION_CSR, INFORMATION_FIRMWARE, INSTRUCTIONS, RAW, READ_FIRMWARE, RESET,
-    SET_VALUE, SFENCE_VMA_SENT, START, STOP,
+    INFORMATION, INFORMATION_CSR, INFORMATION_FIRMWARE, INITIAL_SNAPSHOT, INSTRUCTIONS, RAW,
+    READ_FIRMWARE, RESET, SET_SNAPSHOT_AREA, SET_VALUE, SFENCE_VMA_SENT, SNAPSHOT_VALUES, START,
+    STOP, TAKE_SNAPSHOT,
 };
 
 use exerciser::arguments::Arguments;
 use exerciser::instruction::{A1, csr_read};
 use exerciser::random::Random;
-use riscv::sbi::error::{INVALID_ADDRESS, INVALID_PARAMETER, SUCCESS};
+use riscv::sbi::error::{INVALID_ADDRESS, INVALID_PARAMETER, NO_SHARED_MEMORY, SUCCESS};
 use riscv::sbi::{PMU, RFENCE};
 
 use super::hostile::{ILLEGAL, plain_setting, run_word};
@@ -97,6 +98,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         closed(hart, kit, &tally);
         ask_for_events(hart, kit, &tally);
         count_calls(hart, &mut random, &tally);
+        use_snapshots(hart, kit, &mut random, &tally);
         for _ in 0..rounds {
             count_instructions(hart, kit, &mut random, &tally);
             if let Some(event) = kit.fences {
@@ -293,6 +295,52 @@ fn count_calls(hart: &Hart, random: &mut Random, tally: &Tally) {
     tally.check(hart, "reading it", 0, error.cast_unsigned());
     tally.check(hart, "remote fences", start.wrapping_add(fences), value);
     call(STOP, [number, 1, RESET, 0, 0]);
+}
+
+/// Starts a counter from shared memory and stops it to there (SBI §11.9), and asks for areas that must be refused.
+fn use_snapshots(hart: &Hart, kit: Kit, random: &mut Random, tally: &Tally) {
+    let Some(page) = frames::take(1) else {
+        crate::start::fail(format_args!("not enough memory for snapshots"));
+    };
+    let check = |what, wanted: i64, found: (i64, u64)| {
+        tally.check(hart, what, wanted.cast_unsigned(), found.0.cast_unsigned());
+    };
+    let set = |low, high, flags| call(SET_SNAPSHOT_AREA, [low, high, flags, 0, 0]);
+    let counter = Counter::new(hart, kit, tally, INSTRUCTIONS, 0);
+    let base = random.below(counter.number + 1);
+    let place = counter.number - base;
+    let start = || call(START, [base, 1 << place, INITIAL_SNAPSHOT, 0, 0]);
+    let stop = || call(STOP, [base, 1 << place, TAKE_SNAPSHOT, 0, 0]);
+    check("a start without an area", NO_SHARED_MEMORY, start());
+    check("a stop without an area", NO_SHARED_MEMORY, stop());
+    for (low, high, flags, wanted) in [
+        (page, 0, 1, INVALID_PARAMETER),
+        (page + 8, 0, 0, INVALID_PARAMETER),
+        (page, 1, 0, INVALID_ADDRESS),
+        (board().memory.1, 0, 0, INVALID_ADDRESS),
+        (0, 0, 0, INVALID_ADDRESS),
+    ] {
+        check("a wrong area", wanted, set(low, high, flags));
+    }
+    check("an area", SUCCESS, set(page, 0, 0));
+    let value = page + SNAPSHOT_VALUES + 8 * place;
+    // Half of all counts; the counter passes zero in the other half.
+    for (first, passes) in [(random.next() >> 1, 0), (100u64.wrapping_neg(), 1)] {
+        store(value, first);
+        check("a start from a snapshot", SUCCESS, start());
+        csr::fence_often(1000);
+        check("a stop with a snapshot", SUCCESS, stop());
+        let counted = load(value).wrapping_sub(first);
+        let is_near = (1000 * TURN..2000 * TURN).contains(&counted);
+        tally.check(hart, "a count from a snapshot", 1, u64::from(is_near));
+        let shown = read(counter.number).unwrap_or(0);
+        tally.check(hart, "a value in a snapshot", shown, load(value));
+        let passed = load(page) >> place & 1;
+        tally.check(hart, "an overflow in a snapshot", passes, passed);
+    }
+    csr::clear_pending(OVERFLOW);
+    check("no area", SUCCESS, set(u64::MAX, u64::MAX, 0));
+    check("a start from no area", NO_SHARED_MEMORY, start());
 }
 
 /// Counts the instructions of a short loop and of a long one.

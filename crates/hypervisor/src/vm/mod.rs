@@ -1,6 +1,7 @@
 //! A virtual machine: its memory, its devices and its state.
 
 pub mod accounts;
+pub mod counter_snapshot;
 pub mod device_work;
 pub mod fault_streak;
 pub mod firmware_features;

@@ -19,6 +19,7 @@ use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
+use crate::vm::counter_snapshot::SnapshotArea;
 use crate::vm::fault_streak::FaultStreak;
 use crate::vm::firmware_features::FirmwareFeatures;
 use crate::vm::lazy_registers::{Float, Vector};
@@ -193,6 +194,8 @@ pub struct VcpuState {
     pub cached: Cached,
     /// Steal time that its guest reads.
     pub steal_time: StealTime,
+    /// Area for the values of its counters.
+    pub counter_snapshot: SnapshotArea,
     /// List of events that a call has not gone through yet.
     pub events: EventList,
 }
@@ -216,6 +219,7 @@ impl VcpuState {
             waits_for_word: false,
             reports_steal_time: false,
             steal_time: StealTime::default(),
+            counter_snapshot: SnapshotArea::default(),
             events: EventList::default(),
             features: FirmwareFeatures::default(),
             spins_undetected: false,

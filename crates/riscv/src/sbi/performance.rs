@@ -17,6 +17,13 @@ pub const READ_FIRMWARE_HIGH: u64 = 6;
 /// `sbi_pmu_snapshot_set_shmem`.
 pub const SET_SNAPSHOT_AREA: u64 = 7;
 
+/// Bytes of the shared memory of a snapshot, and its alignment.
+pub const SNAPSHOT_SIZE: u64 = 4096;
+/// Offset of the counters that have overflowed, a bit each.
+pub const SNAPSHOT_OVERFLOWS: u64 = 0;
+/// Offset of the counters' values, of 64 bits each.
+pub const SNAPSHOT_VALUES: u64 = 8;
+
 /// `sbi_pmu_event_get_info`.
 pub const EVENT_INFORMATION: u64 = 8;
 

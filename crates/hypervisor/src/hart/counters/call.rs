@@ -170,6 +170,19 @@ impl Counters {
         value: Option<u64>,
         hardware: &mut impl Hardware,
     ) -> Result<(), CallError> {
+        self.start_from(set, &|_| value, hardware)
+    }
+
+    /// Starts counters, each at its value in `values` where it has one.
+    ///
+    /// # Errors
+    /// As for [`Counters::start`].
+    pub fn start_from(
+        &mut self,
+        set: CounterSet,
+        values: &dyn Fn(u8) -> Option<u64>,
+        hardware: &mut impl Hardware,
+    ) -> Result<(), CallError> {
         if !set.without(self.configured).is_empty() {
             return Err(CallError::Invalid);
         }
@@ -178,7 +191,7 @@ impl Counters {
         let new = set.without(self.started);
         self.settle(new, hardware);
         for counter in new.iter() {
-            if let Some(value) = value {
+            if let Some(value) = values(counter) {
                 self.set_value(counter, value);
             }
         }

@@ -209,6 +209,12 @@ impl Counters {
         })
     }
 
+    /// Counters that have overflowed since they were last started, as far as the hart's bits have been noted.
+    #[must_use]
+    pub const fn overflowed(&self) -> CounterSet {
+        self.overflowed
+    }
+
     /// Counts a call, where a counter has been started for it.
     #[inline]
     pub fn count(&mut self, event: FirmwareEvent) {

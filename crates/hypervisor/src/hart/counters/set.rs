@@ -98,6 +98,16 @@ impl CounterSet {
         (self.0 & HARDWARE) as u32
     }
 
+    /// Members from the counter `base` on, a bit each; none from 64 on.
+    #[must_use]
+    pub const fn bits_from(self, base: u64) -> u64 {
+        if base < u64::BITS as u64 {
+            self.0 >> base
+        } else {
+            0
+        }
+    }
+
     /// Their numbers, from the lowest.
     pub fn iter(self) -> impl Iterator<Item = u8> {
         (0..TOTAL as u8).filter(move |counter| self.has(*counter))

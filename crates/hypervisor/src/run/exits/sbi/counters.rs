@@ -1,7 +1,7 @@
 //! SBI PMU: the counters of a vCPU (`crate::hart::counters`).
 //!
-//! There are no snapshots in shared memory. The guest finds what they would tell it in its registers, and Linux (6.12)
-//! does not start counters again after an overflow where there are: it then names counters from 4096 on.
+//! A guest may give a vCPU shared memory for snapshots of its counters. Linux (6.12 and later) then starts counters again after an overflow by a call
+//! that names them from 64 × 64 on, where it means those from 0 on; such a call is answered as it is meant.
 
 use riscv::sbi::performance::{
     self, EVENT_ENTRY_DATA, EVENT_ENTRY_OUTPUT, EVENT_ENTRY_SIZE, EVENT_INDEX,
@@ -16,11 +16,15 @@ use crate::hart::csr::number;
 use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::run::exits::exit::Exit;
+use crate::vm::vcpu::VcpuState;
 
 /// counter_info of `cycle` and `instret`: 64 bits, read from their CSRs.
 const fn fixed_counter(counter: u8) -> u64 {
     63 << performance::INFORMATION_WIDTH_SHIFT | (number::COUNTERS + counter as u16) as u64
 }
+
+/// Number from which Linux names counters where it means 0.
+const LINUX_BASE: u64 = 64 * 64;
 
 /// Both flags of a stop.
 const SNAPSHOT_AND_RESET: u64 = performance::TAKE_SNAPSHOT | performance::RESET;
@@ -56,8 +60,19 @@ fn answer(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         performance::COUNTERS => Ok(u64::from(HARDWARE_COUNTERS.end() + 1 + FIRMWARE_COUNTERS)),
         performance::INFORMATION => information(exit, first),
         performance::CONFIGURE => configure(exit, named(exit, first, mask)?, flags, fourth, fifth),
-        performance::START => start(exit, named(exit, first, mask)?, flags, fourth),
-        performance::STOP => stop(exit, named(exit, first, mask)?, flags),
+        performance::START => {
+            let base = match (flags, first) {
+                (performance::INITIAL_SNAPSHOT, LINUX_BASE) => 0,
+                _ => first,
+            };
+            start(exit, (named(exit, base, mask)?, base), flags, fourth)
+        }
+        performance::STOP => stop(exit, (named(exit, first, mask)?, first), flags),
+        performance::SET_SNAPSHOT_AREA => {
+            let area = &mut exit.state.counter_snapshot;
+            area.set([first, mask, flags], &exit.vm.memory)?;
+            Ok(0)
+        }
         performance::READ_FIRMWARE => read(exit, first),
         // The upper half of 64 bits, which the call before gave already.
         performance::READ_FIRMWARE_HIGH => read(exit, first).map(|_| 0),
@@ -99,29 +114,66 @@ fn configure(exit: &mut Exit<'_>, set: CounterSet, flags: u64, event: u64, data:
     Ok(u64::from(found))
 }
 
-fn start(exit: &mut Exit<'_>, set: CounterSet, flags: u64, value: u64) -> SbiResult {
+fn start(exit: &mut Exit<'_>, (set, base): (CounterSet, u64), flags: u64, value: u64) -> SbiResult {
+    let VcpuState {
+        counters,
+        counter_snapshot,
+        ..
+    } = &mut *exit.state;
     let value = match flags {
         0 => None,
         performance::SET_VALUE => Some(value),
-        performance::INITIAL_SNAPSHOT => return Err(SbiError::NoSharedMemory),
+        performance::INITIAL_SNAPSHOT => {
+            let host = Physical::default();
+            let snapshot = counter_snapshot.get(&exit.vm.memory, &host);
+            let snapshot = snapshot.ok_or(SbiError::NoSharedMemory)?;
+            // A counter whose value cannot be read goes on from its own.
+            let values = |counter| snapshot.value(u64::from(counter).checked_sub(base)?);
+            counters.start_from(set, &values, &mut HartCounters)?;
+            return Ok(0);
+        }
         _ => return Err(SbiError::InvalidParameter),
     };
-    let counters = &mut exit.state.counters;
     counters.start(set, value, &mut HartCounters)?;
     Ok(0)
 }
 
-fn stop(exit: &mut Exit<'_>, set: CounterSet, flags: u64) -> SbiResult {
-    let reset = match flags {
-        0 | performance::RESET => flags == performance::RESET,
-        performance::TAKE_SNAPSHOT | SNAPSHOT_AND_RESET => return Err(SbiError::NoSharedMemory),
-        _ => return Err(SbiError::InvalidParameter),
-    };
-    let counters = &mut exit.state.counters;
-    if counters.stop(set, reset, &mut HartCounters) {
-        Ok(0)
-    } else {
-        Err(SbiError::AlreadyStopped)
+fn stop(exit: &mut Exit<'_>, (set, base): (CounterSet, u64), flags: u64) -> SbiResult {
+    if flags & !SNAPSHOT_AND_RESET != 0 {
+        return Err(SbiError::InvalidParameter);
+    }
+    let VcpuState {
+        counters,
+        counter_snapshot,
+        ..
+    } = &mut *exit.state;
+    let reset = flags & performance::RESET != 0;
+    if flags & performance::TAKE_SNAPSHOT == 0 {
+        return stopped(counters.stop(set, reset, &mut HartCounters));
+    }
+    let host = Physical::default();
+    let snapshot = counter_snapshot.get(&exit.vm.memory, &host);
+    let snapshot = snapshot.ok_or(SbiError::NoSharedMemory)?;
+    let all_counted = counters.stop(set, false, &mut HartCounters);
+    let mut written = snapshot.set_overflows(counters.overflowed().bits_from(base));
+    for counter in set.iter() {
+        let place = u64::from(counter).checked_sub(base);
+        let value = counters.read(counter, &HartCounters);
+        if let (Some(place), Some(value)) = (place, value) {
+            written = written.and(snapshot.set_value(place, value));
+        }
+    }
+    if reset {
+        let _ = counters.stop(set, true, &mut HartCounters);
+    }
+    written.ok_or(SbiError::Failed)?;
+    stopped(all_counted)
+}
+
+const fn stopped(all_counted: bool) -> SbiResult {
+    match all_counted {
+        true => Ok(0),
+        false => Err(SbiError::AlreadyStopped),
     }
 }
 
