@@ -1,4 +1,4 @@
-//! What an event interrupts, and how a vCPU goes on after it (sections "Software Event Injection" and "Software Event Completion").
+//! State that an event interrupts, and how a vCPU goes on after it (sections "Software Event Injection" and "Software Event Completion").
 
 use riscv::csr::status::{SDT, SIE, SPELP, SPIE, SPP};
 use riscv::sbi::software_events::{FLAG_SDT, FLAG_SPELP, FLAG_SPIE, FLAG_SPP};

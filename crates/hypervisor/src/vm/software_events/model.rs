@@ -40,7 +40,8 @@ enum Action {
     Stop,
 }
 
-fn actions() -> Vec<Action> {
+/// Calls of a vCPU. The first one alone changes the order of its events, which keeps the states few.
+fn actions(vcpu: usize) -> Vec<Action> {
     let mut all = std::vec![
         Action::Unmask,
         Action::Mask,
@@ -50,8 +51,10 @@ fn actions() -> Vec<Action> {
         Action::Inject(Event::Local, 1),
         Action::Inject(Event::Global, 0),
         Action::Write(Event::Global, PREFERRED_HART, 1),
-        Action::Write(Event::Local, PRIORITY, 1),
     ];
+    if vcpu == 0 {
+        all.push(Action::Write(Event::Local, PRIORITY, 1));
+    }
     for event in EVENTS {
         all.push(Action::Register(event));
         all.push(Action::Enable(event));
@@ -204,7 +207,7 @@ fn every_order_of_calls_keeps_the_rules() {
     let mut open = VecDeque::from([start()]);
     while let Some(world) = open.pop_front() {
         for vcpu in 0..VCPUS {
-            for action in actions() {
+            for action in actions(vcpu) {
                 let mut next = world.clone();
                 let told = next.call(vcpu, action);
                 next.deliver(&told);

@@ -201,7 +201,7 @@ fn one_shot_event_runs_once() {
 }
 
 #[test]
-fn global_event_goes_to_a_vcpu_that_takes_events() {
+fn global_event_waits_for_preferred_vcpu() {
     let mut events = enabled();
     let mut vcpu = user();
     let global = (0, Event::Global);
