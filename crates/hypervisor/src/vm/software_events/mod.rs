@@ -247,7 +247,7 @@ impl SoftwareEvents {
     pub fn enable(&mut self, own: usize, event: Event) -> Result<Option<usize>, EventError> {
         self.record(own, event)?
             .advance(State::Registered, State::Enabled)?;
-        Ok(self.to_tell(own, event))
+        Ok(self.told_of(own, event))
     }
 
     /// Disables an event (FID #5).
@@ -266,13 +266,14 @@ impl SoftwareEvents {
     pub fn inject(&mut self, event: Event, target: u64) -> Result<Option<usize>, EventError> {
         let target = usize::try_from(target).unwrap_or(usize::MAX);
         self.record(target, event)?.is_pending = true;
-        Ok(self.to_tell(target, event))
+        Ok(self.told_of(target, event))
     }
 
-    fn to_tell(&mut self, vcpu: usize, event: Event) -> Option<usize> {
+    /// vCPU to tell of an event, a local one of `vcpu`, if that is due.
+    fn told_of(&self, vcpu: usize, event: Event) -> Option<usize> {
         match event {
             Event::Local => {
-                let own = self.own(vcpu)?;
+                let own = self.vcpus.get(vcpu)?;
                 (own.takes_events && own.software.is_due()).then_some(vcpu)
             }
             Event::Global => self.taker(),
