@@ -1,6 +1,6 @@
 //! Calls by the SBI specification (3.0): what they return, and which of them end a run.
 
-use riscv::sbi::{HSM, SRST, SUSP, error, hart_state, reset};
+use riscv::sbi::{FWFT, HSM, SRST, SUSP, error, firmware_features, hart_state, reset};
 
 /// Result of a call (§3): an error code and a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,14 @@ pub const fn ends_run(extension: u64, function: u64, first: u64) -> bool {
         SRST => {
             function == reset::SYSTEM_RESET
                 && (kind <= reset::WARM_REBOOT || kind >= reset::FIRST_VENDOR_TYPE)
+        }
+        // Landing pads and double traps: the exerciser has no pads, and its trap handlers are not ready for another trap at once.
+        FWFT => {
+            function == firmware_features::SET
+                && matches!(
+                    kind,
+                    firmware_features::LANDING_PAD | firmware_features::DOUBLE_TRAP
+                )
         }
         // Type 0, and the platform's from 0x80000000 on (table "SUSP system sleep types").
         SUSP => function == 0 && (kind == 0 || kind >= 0x8000_0000),
