@@ -11,6 +11,9 @@ pub(super) struct RerunArguments {
     /// A report that `run --json`, `compare --json` or a series wrote
     #[arg(value_name = "REPORT")]
     report: PathBuf,
+    /// Repeats the runs alone whose hash begins so; the column `run` of `--tidy` has the hashes. May be given many times
+    #[arg(long, value_name = "HASH")]
+    run: Vec<String>,
     /// The system file, where it is not found by its recorded path from here or from the report's folder
     #[arg(long, value_name = "SYSTEM.toml")]
     system: Option<PathBuf>,
@@ -23,6 +26,7 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
     let text = std::fs::read_to_string(path).map_err(at(path))?;
     let recorded = Recorded::read(&text)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let recorded = chosen(recorded, arguments)?;
     if recorded
         .iter()
         .any(|run| run.point.computer == Computer::Qemu)
@@ -69,6 +73,33 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Different(different.join("\npartita: ")))
+}
+
+/// The runs that are asked for: those whose hashes begin as one of the arguments, or all.
+///
+/// # Errors
+/// An argument is no hash, or no run's.
+fn chosen(recorded: Vec<Recorded>, arguments: &RerunArguments) -> Result<Vec<Recorded>, Failure> {
+    if arguments.run.is_empty() {
+        return Ok(recorded);
+    }
+    let hashes = recorded.iter().map(|run| run.point.identity(&run.made_by));
+    let hashes: Vec<String> = hashes.map(|hash| hash.to_string()).collect();
+    let is_of = |hash: &String, wanted: &String| !wanted.is_empty() && hash.starts_with(wanted);
+    for wanted in &arguments.run {
+        if !hashes.iter().any(|hash| is_of(hash, wanted)) {
+            return Err(Failure::Usage(format!(
+                "{}: no run's hash begins with {wanted:?}; the column `run` of `--tidy` has the hashes",
+                arguments.report.display()
+            )));
+        }
+    }
+    let is_chosen = |hash: &String| arguments.run.iter().any(|wanted| is_of(hash, wanted));
+    let chosen = recorded
+        .into_iter()
+        .zip(&hashes)
+        .filter(|(_, hash)| is_chosen(hash));
+    Ok(chosen.map(|(run, _)| run).collect())
 }
 
 /// Where a recorded system file is: by its recorded path from here, from the report's folder and those that it lies in, and

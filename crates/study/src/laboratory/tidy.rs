@@ -23,6 +23,8 @@ pub struct Tidy {
 /// A figure of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
+    /// The hash by which the run is known in files of results, in hexadecimal: `partita rerun` repeats the run by it.
+    pub run: String,
     /// The system file's name.
     pub system: String,
     /// The computer that it ran on.
@@ -63,7 +65,7 @@ impl Tidy {
 
     /// As comma-separated values (RFC 4180), with a line of names before them.
     pub fn csv(&self) -> String {
-        let mut text = String::from("system,computer,kind,seed,steady,");
+        let mut text = String::from("run,system,computer,kind,seed,steady,");
         for key in &self.keys {
             text += &field(key);
             text.push(',');
@@ -71,7 +73,8 @@ impl Tidy {
         text += "measure,unit,value\n";
         for line in &self.lines {
             text += &format!(
-                "{},{},{},{},{},",
+                "{},{},{},{},{},{},",
+                line.run,
                 field(&line.system),
                 field(&line.computer),
                 line.kind,
@@ -92,6 +95,7 @@ impl Tidy {
 fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
     let point = &entry.point;
     let line = |measure: &str, unit: &str, value| Line {
+        run: entry.id.to_string(),
         system: (point.system.file_name().unwrap_or_default())
             .to_string_lossy()
             .into_owned(),
@@ -191,16 +195,20 @@ mod tests {
             ),
             entry(&["spin=\"a,b\""], 2, Outcome::Failed(String::from("lost"))),
         ];
+        let run = Fingerprint::of(b"");
         // harts and the command line are no columns of the first two alone: their values are the same there.
         assert_eq!(
             Tidy::of(&entries[..2]).csv(),
-            "system,computer,kind,seed,steady,spin,measure,unit,value\n\
-             a.toml,QEMU,partita,0,0,wapd,throughput,completions/s,2.5\n\
-             a.toml,QEMU,partita,1,0,rslp,throughput,completions/s,3\n"
+            format!(
+                "run,system,computer,kind,seed,steady,spin,measure,unit,value\n\
+                 {run},a.toml,QEMU,partita,0,0,wapd,throughput,completions/s,2.5\n\
+                 {run},a.toml,QEMU,partita,1,0,rslp,throughput,completions/s,3\n"
+            )
         );
         let all = Tidy::of(&entries).csv();
         let last = all.lines().last().unwrap();
-        assert_eq!(last, "a.toml,QEMU,partita,2,0,,\"\"\"a,b\"\"\",,failed,,1");
+        let expected = format!("{run},a.toml,QEMU,partita,2,0,,\"\"\"a,b\"\"\",,failed,,1");
+        assert_eq!(last, expected);
     }
 
     #[test]

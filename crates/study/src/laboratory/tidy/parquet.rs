@@ -55,6 +55,7 @@ impl Tidy {
             built.map(Arc::new)
         };
         let mut columns = vec![
+            column("run", BYTE_ARRAY, REQUIRED)?,
             column("system", BYTE_ARRAY, REQUIRED)?,
             column("computer", BYTE_ARRAY, REQUIRED)?,
             column("kind", BYTE_ARRAY, REQUIRED)?,
@@ -81,6 +82,7 @@ impl Tidy {
         let strings = |group: &mut _, values: Vec<ByteArray>| {
             column::<ByteArrayType, W>(group, &values, None)
         };
+        strings(group, each(|line| &line.run))?;
         strings(group, each(|line| &line.system))?;
         strings(group, each(|line| &line.computer))?;
         strings(group, each(|line| line.kind))?;
@@ -130,6 +132,7 @@ mod tests {
 
     fn line(seed: u64, setting: Option<&str>, value: f64) -> Line {
         Line {
+            run: String::from("0a"),
             system: String::from("a.toml"),
             computer: String::from("QEMU"),
             kind: "native",
@@ -162,13 +165,14 @@ mod tests {
         };
         let rows = read(&tidy);
         let text = |text: &str| Field::Str(String::from(text));
-        let named = |fields: [(&str, Field); 9]| {
+        let named = |fields: [(&str, Field); 10]| {
             fields
                 .map(|(name, field)| (String::from(name), field))
                 .to_vec()
         };
         let expected = |seed, steady, spin, value| {
             named([
+                ("run", text("0a")),
                 ("system", text("a.toml")),
                 ("computer", text("QEMU")),
                 ("kind", text("native")),
