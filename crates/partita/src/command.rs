@@ -26,6 +26,7 @@ mod rerun;
 mod results;
 mod run;
 mod shell;
+mod submit;
 mod sweep;
 mod top;
 mod trace;
@@ -140,6 +141,8 @@ enum Command {
     },
     /// Runs a system and shows what the performance monitor saw
     Run(run::RunArguments),
+    /// Writes what a cluster's scheduler makes a series by: a SLURM array, or Jobs of Kubernetes
+    Submit(submit::SubmitArguments),
     /// Compares over a quantity, and finds where the conclusion turns over
     Sweep(sweep::SweepArguments),
     /// Shows who has the harts while a system runs on the machine
@@ -185,6 +188,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Results(arguments) => results::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Submit(arguments) => submit::execute(&arguments),
         Command::Sweep(arguments) => sweep::execute(&arguments),
         Command::Top(arguments) => top::execute(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),

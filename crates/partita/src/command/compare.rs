@@ -11,6 +11,7 @@ use super::output::{self, write_json};
 use super::random;
 use runner::measures::{self, Measure};
 use study::compare::{Comparison, Grid};
+use study::laboratory::tidy::Tidy;
 use study::nuisance::{self, Variance, design};
 
 /// Start phases unless it is said otherwise.
@@ -49,6 +50,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
         points = grid.points(file, &system.changes, &computer);
         points = nuisance::vary(points, &factors);
     }
+    let asked = points.clone();
     let points = laboratory.start(
         laboratory.expand(points)?,
         &arguments.start.booting(!factors.is_empty()),
@@ -65,7 +67,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.csv {
         output::write(path, comparison.csv().as_bytes())?;
     }
-    output::write_tidy(&arguments.tidy, &entries)?;
+    output::write_tidy(&arguments.tidy, || Tidy::as_asked(&entries, &asked))?;
     if let Some(path) = &arguments.report {
         let title = format!("Comparison of {}", file.display());
         let page = study::pages::comparison(

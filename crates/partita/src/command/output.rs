@@ -14,7 +14,6 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
-use study::laboratory::Entry;
 use study::laboratory::tidy::Tidy;
 
 /// Name of a document that goes to standard output.
@@ -232,11 +231,11 @@ pub(super) fn shown() -> Result<(), Failure> {
 ///
 /// # Errors
 /// One cannot be written.
-pub(super) fn write_tidy(paths: &[PathBuf], entries: &[Entry]) -> Result<(), Failure> {
+pub(super) fn write_tidy(paths: &[PathBuf], tidy: impl FnOnce() -> Tidy) -> Result<(), Failure> {
     if paths.is_empty() {
         return Ok(());
     }
-    let tidy = Tidy::of(entries);
+    let tidy = tidy();
     paths.iter().try_for_each(|path| {
         let is_parquet = path.extension().is_some_and(|end| end == "parquet");
         let bytes = match is_parquet {

@@ -9,6 +9,7 @@ use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 use runner::measures::Measure;
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use study::laboratory::tidy::Tidy;
 use study::laboratory::{Computer, Entry, Forecast};
 use study::paper::{
     self, Agreement, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted,
@@ -362,7 +363,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     } = arguments.repeat(paper)?;
     let text = paper::show(&judgement);
     output::say(format_args!("{text}\n{how}\n"));
-    output::write_tidy(&arguments.tidy, &entries)?;
+    output::write_tidy(&arguments.tidy, || Tidy::of(&entries))?;
     if let Some(path) = &arguments.report {
         let pictures = arguments.pictures(&cases, &entries)?;
         let page = paper::page(&judgement, &pictures, &how, &entries);

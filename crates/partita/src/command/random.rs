@@ -7,6 +7,7 @@ use super::laboratory::Laboratory;
 use super::output::{self, write_json};
 use std::path::{Path, PathBuf};
 use study::compare::{Grid, Variation};
+use study::laboratory::tidy::Tidy;
 use study::laboratory::with_phase;
 use study::laboratory::{Computer, Entry, Point};
 use study::random::{self, Drawn, Floor, Regret};
@@ -145,7 +146,7 @@ fn write(
             &serde_json::json!({ "regret": regret, "floor": floor, "runs": entries }),
         )?;
     }
-    output::write_tidy(&arguments.tidy, entries)?;
+    output::write_tidy(&arguments.tidy, || Tidy::of(entries))?;
     if let Some(path) = &arguments.report {
         output::write(
             path,

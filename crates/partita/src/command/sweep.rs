@@ -7,6 +7,7 @@ use super::output::{self, write_json};
 use runner::measures;
 use std::path::PathBuf;
 use study::compare::{Grid, KEYS, Variation};
+use study::laboratory::tidy::Tidy;
 use study::laboratory::verdict::Evidence;
 use study::sweep::Sweep;
 
@@ -48,6 +49,13 @@ pub(super) struct SweepArguments {
     laboratory: LaboratoryArguments,
 }
 
+impl SweepArguments {
+    /// The system file.
+    pub(super) fn file(&self) -> &PathBuf {
+        &self.system.file
+    }
+}
+
 pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let over = Variation::parse(&arguments.over)?;
     let values = study::sweep::quantities(&over)
@@ -77,6 +85,7 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let points = grid.points(file, &arguments.system.changes, &computer);
     let name = format!("sweep-{}", super::input::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
+    let asked = points.clone();
     let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
     let entries = laboratory.run(points)?;
     let sweep = Sweep::new(
@@ -100,7 +109,7 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
         write_json(path, &whole)?;
     }
-    output::write_tidy(&arguments.tidy, &entries)?;
+    output::write_tidy(&arguments.tidy, || Tidy::as_asked(&entries, &asked))?;
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);
         output::write(path, sweep.page(&title, &wanted, &entries).as_bytes())?;

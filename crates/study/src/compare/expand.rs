@@ -1,6 +1,8 @@
 //! Keys that stand for several: what a sweep asks for in a word.
 
 use crate::laboratory::{Computer, Point, PointError};
+use abi::keys;
+use abi::system::WhenIdle;
 use machine::timing::Profile;
 use std::path::{Path, PathBuf};
 use system::fingerprint::Fingerprint;
@@ -92,6 +94,12 @@ pub fn expand(mut point: Point, profiles: &Path) -> Result<Point, ExpandError> {
                 point
                     .changes
                     .push(format!("vm.{}.autostart=false", vm.name));
+            }
+            // Otherwise the run would wait for the VMs that are not started.
+            let waits = system.get(keys::WHEN_IDLE) == WhenIdle::PowerOffAfterAll;
+            if waits && number < system.vms.len() {
+                let power_off = WhenIdle::PowerOff.name();
+                point.changes.push(format!("when-idle=\"{power_off}\""));
             }
         } else {
             for vm in &system.vms {

@@ -336,7 +336,11 @@ fn short_keys_are_written_out() {
         let point = expand(point(change, None), folder.path());
         point.map(|point| point.changes)
     };
-    assert_eq!(changes("vms=1").unwrap(), ["vm.b.autostart=false"]);
+    assert_eq!(
+        changes("vms=1").unwrap(),
+        ["vm.b.autostart=false", "when-idle=\"power-off\""]
+    );
+    assert!(changes("vms=2").unwrap().is_empty());
     assert_eq!(
         changes("vcpus=2").unwrap(),
         ["vm.a.vcpus=2", "vm.b.vcpus=2"]

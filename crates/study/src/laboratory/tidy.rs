@@ -4,7 +4,7 @@ mod parquet;
 
 pub use parquet::ParquetError;
 
-use super::{Entry, Outcome};
+use super::{Computer, Entry, Outcome, Point};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The word of a command line by which a start phase reaches an exerciser.
@@ -46,9 +46,21 @@ pub struct Line {
 }
 
 impl Tidy {
-    /// Of all runs.
+    /// Of all runs, with the changes that were made to the system file.
     pub fn of(entries: &[Entry]) -> Self {
-        let all: Vec<BTreeMap<String, String>> = entries.iter().map(changes).collect();
+        let made = entries.iter().map(|entry| (entry, &entry.point));
+        Self::of_each(&made.collect::<Vec<_>>())
+    }
+
+    /// Of all runs, with the keys as they were asked for, such as `vms`: those that stand for several are not written out. `asked` are the points
+    /// of the runs, in the same order.
+    pub fn as_asked(entries: &[Entry], asked: &[Point]) -> Self {
+        Self::of_each(&entries.iter().zip(asked).collect::<Vec<_>>())
+    }
+
+    fn of_each(runs: &[(&Entry, &Point)]) -> Self {
+        let all: Vec<BTreeMap<String, String>> =
+            runs.iter().map(|(_, point)| changes(point)).collect();
         let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
         let varies = |key: &&String| {
             let values: BTreeSet<Option<&String>> = all.iter().map(|own| own.get(*key)).collect();
@@ -56,9 +68,9 @@ impl Tidy {
         };
         let keys: Vec<String> = keys.into_iter().filter(varies).cloned().collect();
         let mut lines = Vec::new();
-        for (entry, changes) in entries.iter().zip(&all) {
+        for ((entry, point), changes) in runs.iter().zip(&all) {
             let settings: Vec<_> = keys.iter().map(|key| changes.get(key).cloned()).collect();
-            lines.extend(of_run(entry, &settings));
+            lines.extend(of_run(entry, &point.computer, &settings));
         }
         Self { keys, lines }
     }
@@ -92,14 +104,14 @@ impl Tidy {
     }
 }
 
-fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
+fn of_run(entry: &Entry, computer: &Computer, settings: &[Option<String>]) -> Vec<Line> {
     let point = &entry.point;
     let line = |measure: &str, unit: &str, value| Line {
         run: entry.id.to_string(),
         system: (point.system.file_name().unwrap_or_default())
             .to_string_lossy()
             .into_owned(),
-        computer: point.computer.to_string(),
+        computer: computer.to_string(),
         kind: match (point.native, point.kvm) {
             (true, _) => "native",
             (_, true) => "kvm",
@@ -123,8 +135,8 @@ fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
 }
 
 /// The changes of a run by their keys, without the seeds of start phases.
-fn changes(entry: &Entry) -> BTreeMap<String, String> {
-    let each = entry.point.changes.iter().map(|change| {
+fn changes(point: &Point) -> BTreeMap<String, String> {
+    let each = point.changes.iter().map(|change| {
         let change = without_seed(change);
         let (key, value) = change.split_once('=').unwrap_or((&change, ""));
         (String::from(key.trim()), String::from(value.trim()))
@@ -154,7 +166,7 @@ pub fn field(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Computer, MadeBy, Point};
+    use super::super::MadeBy;
     use super::*;
     use runner::measures::{Figures, Measure};
     use system::fingerprint::Fingerprint;
@@ -209,6 +221,29 @@ mod tests {
         let last = all.lines().last().unwrap();
         let expected = format!("{run},a.toml,QEMU,partita,2,0,,\"\"\"a,b\"\"\",,failed,,1");
         assert_eq!(last, expected);
+    }
+
+    #[test]
+    fn short_keys_are_columns() {
+        let finished = Outcome::of_figures(Figures::from([(Measure::Throughput, 2.5)]));
+        let made = ["vm.b.autostart=false", "when-idle=\"power-off\""];
+        let entries = [entry(&made, 0, finished.clone()), entry(&[], 0, finished)];
+        let asked = ["vms=1", "vms=2"].map(|change| Point {
+            changes: vec![String::from(change)],
+            computer: Computer::Machine {
+                profile: Some(String::from("p")),
+            },
+            ..Point::default()
+        });
+        let tidy = Tidy::as_asked(&entries, &asked);
+        assert_eq!(tidy.keys, ["vms"]);
+        let lines = tidy.lines.iter();
+        let found: Vec<_> = lines
+            .map(|line| (&*line.system, &line.settings[0]))
+            .collect();
+        let value = |value: &str| Some(String::from(value));
+        assert_eq!(found, [("a.toml", &value("1")), ("a.toml", &value("2"))]);
+        assert_eq!(tidy.lines[0].computer, "the machine, p");
     }
 
     #[test]
