@@ -199,10 +199,10 @@ fn of_exits(report: &Report) -> [Family; 3] {
 mod tests {
     use super::*;
     use crate::report::{Exits, HartReport, Name};
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    #[test]
-    fn every_sample_has_help_and_type() {
+    /// A report with a sample of every family.
+    fn report() -> Report {
         let exits = Exits {
             count: 7,
             cycles: 900,
@@ -232,13 +232,17 @@ mod tests {
             idle: 40,
             scheduling: 5,
         };
-        let report = Report {
+        Report {
             seconds: 1.5,
             vms: vec![vm],
             harts: vec![hart],
             own_memory: Some(2),
-        };
-        let text = text(&report);
+        }
+    }
+
+    #[test]
+    fn every_sample_has_help_and_type() {
+        let text = text(&report());
         for line in [
             "partita_uptime_seconds 1.5",
             "partita_hart_idle_cycles_total{hart=\"2\"} 40",
@@ -259,5 +263,53 @@ mod tests {
             };
             assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{line}");
         }
+    }
+
+    /// The words of a text that begin with `start`, each of small letters and underscores.
+    fn words<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
+        text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_')
+            .filter(move |word| word.starts_with(start))
+    }
+
+    #[test]
+    fn dashboard_names_exported_metrics_and_labels() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/grafana/partita.json"
+        );
+        let dashboard: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let text = text(&report());
+        let exported: BTreeSet<&str> = words(&text, "partita_").collect();
+        let mut shown = BTreeSet::new();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let targets = panels
+            .iter()
+            .flat_map(|panel| panel["targets"].as_array().unwrap());
+        for target in targets {
+            let expression = target["expr"].as_str().unwrap();
+            let names: BTreeSet<&str> = words(expression, "partita_").collect();
+            assert!(!names.is_empty(), "{expression}");
+            assert!(names.is_subset(&exported), "{expression}");
+            // Every label of the legend is one that the samples of these names have.
+            let legend = target["legendFormat"].as_str().unwrap();
+            for label in legend.split("{{").skip(1) {
+                let label = label.split("}}").next().unwrap();
+                let has_label = |line: &&str| {
+                    let name = line.split('{').next().unwrap_or_default();
+                    names.contains(name) && line.contains(&format!("{label}=\""))
+                };
+                assert!(
+                    text.lines().any(|line| has_label(&line)),
+                    "{legend}: {label}"
+                );
+            }
+            shown.extend(names);
+        }
+        // Nothing that is exported is left out.
+        let families = text.lines().filter(|line| line.starts_with("# TYPE"));
+        assert_eq!(shown.len(), families.count(), "{shown:?}");
+        let variables = dashboard["templating"].to_string();
+        assert!(words(&variables, "partita_").all(|name| exported.contains(name)));
     }
 }
