@@ -21,8 +21,8 @@ class Disk(Table):
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
     image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:vectors/initrd, image:exerciser,
-    image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
+    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the device, as vm.NAME.io. Takes direct, general, fast. Without it: the VM's. Example: io = "fast"
@@ -123,8 +123,9 @@ class Vm(Table):
     kernel: str = field(metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
     """Kernel: a RISC-V Linux Image, or another file with its header. Takes a path from the system file's folder, or one
     of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk,
-    image:database/disk, image:perf/initrd, image:system/disk, image:system/initrd, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: kernel = "image:debian/kernel"
+    image:database/disk, image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
+    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: kernel =
+    "image:debian/kernel"
     """
     memory: str = field(metadata={'key': 'memory', 'check': {'text': '^[0-9]+ *[A-Za-z]+$'}})
     """Memory of the VM. Takes a size in multiples of 2 MiB (B, KiB, MiB, GiB). Without it: must be given. Example:
@@ -180,8 +181,8 @@ class Vm(Table):
     initrd: str | None = field(default=None, metadata={'key': 'initrd', 'check': {'text': '', 'path': True}})
     """Initial RAM disk. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
     image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: none. Example:
-    initrd = "image:debian/initrd"
+    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
+    it: none. Example: initrd = "image:debian/initrd"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the VM's disks, network cards and entropy source: direct, by the guest's own driver, whose device
@@ -232,8 +233,8 @@ class SharedDisk(Table):
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
     image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:vectors/initrd, image:exerciser,
-    image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
+    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
     persistent: bool | None = field(default=None, metadata={'key': 'persistent', 'check': {'truth': True}})
     """Keeps what guests write in the file. Otherwise each run begins with the same image. Takes true or false. Without
