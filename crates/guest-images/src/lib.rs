@@ -28,6 +28,7 @@ mod recipe;
 pub mod root_filesystem;
 mod site;
 mod small_guests;
+mod u_boot;
 
 pub use apt::KEYRING;
 pub use error::ImagesError;

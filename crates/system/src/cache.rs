@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 10] = [
+pub const BUILT_FILES: [&str; 11] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
@@ -13,6 +13,7 @@ pub const BUILT_FILES: [&str; 10] = [
     "perf/initrd",
     "system/disk",
     "system/initrd",
+    "u-boot/firmware",
     "vectors/initrd",
 ];
 

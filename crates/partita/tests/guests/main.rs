@@ -6,6 +6,7 @@ mod balloon;
 mod common;
 mod console;
 mod control;
+mod firmware;
 mod kvm;
 mod network;
 mod translations;
