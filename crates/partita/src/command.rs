@@ -188,13 +188,33 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Results(arguments) => results::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
-        Command::Submit(arguments) => submit::execute(&arguments),
+        Command::Submit(arguments) => submit::execute(&arguments, system_file_of),
         Command::Sweep(arguments) => sweep::execute(&arguments),
         Command::Top(arguments) => top::execute(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
     }
     .and_then(|()| output::shown())
     .map(|()| ExitCode::SUCCESS)
+}
+
+/// The system file of a series that these words are, if it has one.
+///
+/// # Errors
+/// They are no series.
+fn system_file_of(words: &[String]) -> Result<Option<PathBuf>, Failure> {
+    let program = String::from("partita");
+    let parsed = Arguments::try_parse_from(std::iter::once(&program).chain(words));
+    let parsed = parsed.map_err(|error| {
+        let text = error.to_string();
+        Failure::Usage(String::from(text.trim_start_matches("error: ").trim()))
+    })?;
+    match parsed.command {
+        Command::Compare(arguments) => Ok(arguments.file),
+        Command::Sweep(arguments) => Ok(Some(arguments.file().clone())),
+        _ => Err(Failure::Usage(String::from(
+            "a cluster makes a series: give compare or sweep with its arguments behind --",
+        ))),
+    }
 }
 
 #[cfg(test)]

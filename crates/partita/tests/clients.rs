@@ -67,7 +67,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What a command printed on its standard output.
+/// Standard output of a command that succeeds.
 fn printed(command: &mut Command) -> String {
     let Output {
         status,

@@ -8,8 +8,7 @@ mod script;
 mod slurm;
 
 use super::failure::{Failure, at};
-use super::{Arguments, Command, output};
-use clap::Parser;
+use super::output;
 use script::Series;
 use std::path::PathBuf;
 
@@ -82,8 +81,15 @@ fn name(text: &str) -> Result<String, String> {
     }
 }
 
-pub(super) fn execute(arguments: &SubmitArguments) -> Result<(), Failure> {
-    check(&arguments.series)?;
+/// Reads the words of a series, and returns its system file, if it has one.
+type SystemFile = fn(&[String]) -> Result<Option<PathBuf>, Failure>;
+
+/// Writes what the scheduler takes. `system_file` reads the words of the series.
+///
+/// # Errors
+/// They are no series that can be placed, or the output cannot be written.
+pub(super) fn execute(arguments: &SubmitArguments, system_file: SystemFile) -> Result<(), Failure> {
+    check(&arguments.series, system_file)?;
     let text = match &arguments.scheduler.kubernetes {
         None => {
             let here = std::env::current_dir().map_err(|error| Failure::Host("folder", error))?;
@@ -119,27 +125,8 @@ pub(super) fn execute(arguments: &SubmitArguments) -> Result<(), Failure> {
 }
 
 /// Checks that these words are a series whose shards this command can place.
-fn check(words: &[String]) -> Result<(), Failure> {
-    let parsed = Arguments::try_parse_from([String::from("partita")].iter().chain(words)).map_err(
-        |error| {
-            Failure::Usage(
-                error
-                    .to_string()
-                    .trim_start_matches("error: ")
-                    .trim()
-                    .into(),
-            )
-        },
-    )?;
-    let file = match &parsed.command {
-        Command::Compare(arguments) => arguments.file.clone(),
-        Command::Sweep(arguments) => Some(arguments.file().clone()),
-        _ => {
-            return Err(Failure::Usage(String::from(
-                "a cluster makes a series: give compare or sweep with its arguments behind --",
-            )));
-        }
-    };
+fn check(words: &[String], system_file: SystemFile) -> Result<(), Failure> {
+    let file = system_file(words)?;
     let Some(file) = file else {
         return Err(Failure::Usage(String::from(
             "drawn systems are made on one computer: give a system file",

@@ -1,4 +1,4 @@
-//! What a task does, as a script of the shell.
+//! Scripts of the shell for a task and for the table.
 
 /// A series that tasks share.
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_end_a_task_and_broken_runs_are_tried_again() {
+    fn broken_runs_are_tried_again() {
         for (code, times) in [(0, 1), (1, 1), (3, 1), (5, 3), (130, 3)] {
             let folder = tempfile::tempdir().unwrap();
             let calls = folder.path().join("calls");
