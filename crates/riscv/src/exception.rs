@@ -33,7 +33,7 @@ pub const LOAD_PAGE: u64 = 13;
 pub const STORE_PAGE: u64 = 15;
 /// Double trap (Ssdbltrp).
 pub const DOUBLE_TRAP: u64 = 16;
-/// Software check: a landing pad or a shadow stack (Zicfilp, Zicfiss).
+/// Software check (Zicfilp, Zicfiss).
 pub const SOFTWARE_CHECK: u64 = 18;
 /// Instruction guest-page fault.
 pub const FETCH_GUEST_PAGE: u64 = 20;

@@ -21,6 +21,8 @@ pub const PMM_SHIFT: u32 = 32;
 pub const PMM: u64 = 3 << PMM_SHIFT;
 /// Double traps (Ssdbltrp).
 pub const DTE: u64 = 1 << 59;
+/// Supervisor mode has the counters that mcounteren shows it (Smcdeleg).
+pub const CDE: u64 = 1 << 60;
 /// Hardware updates accessed and dirty bits (Svadu).
 pub const ADUE: u64 = 1 << 61;
 /// Page-based memory types (Svpbmt).

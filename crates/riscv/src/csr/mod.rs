@@ -10,5 +10,7 @@ pub mod hstatus;
 pub mod hvictl;
 pub mod interrupt;
 pub mod number;
+pub mod security;
 pub mod state_enable;
 pub mod status;
+pub mod trigger;

@@ -51,7 +51,7 @@ numbers! {
         MSTATUS = 0x300, MISA = 0x301, MEDELEG = 0x302, MIDELEG = 0x303, MIE = 0x304,
         MTVEC = 0x305, MCOUNTEREN = 0x306, MVIEN = 0x308, MVIP = 0x309, MENVCFG = 0x30a,
         MSTATEEN0 = 0x30c, MSTATEEN3 = 0x30f,
-        MCOUNTINHIBIT = 0x320, MHPMEVENT3 = 0x323, MHPMEVENT31 = 0x33f,
+        MCOUNTINHIBIT = 0x320, MCYCLECFG = 0x321, MINSTRETCFG = 0x322, MHPMEVENT3 = 0x323, MHPMEVENT31 = 0x33f,
         MSCRATCH = 0x340, MEPC = 0x341, MCAUSE = 0x342, MTVAL = 0x343, MIP = 0x344,
         MTINST = 0x34a, MTVAL2 = 0x34b, MISELECT = 0x350, MIREG = 0x351, MTOPEI = 0x35c,
         PMPCFG0 = 0x3a0, PMPCFG2 = 0x3a2, PMPCFG4 = 0x3a4, PMPCFG6 = 0x3a6, PMPCFG8 = 0x3a8,
@@ -59,6 +59,7 @@ numbers! {
         PMPADDR0 = 0x3b0, PMPADDR1 = 0x3b1, PMPADDR2 = 0x3b2, PMPADDR7 = 0x3b7,
         PMPADDR15 = 0x3bf, PMPADDR16 = 0x3c0, PMPADDR63 = 0x3ef,
         MSECCFG = 0x747,
+        TSELECT = 0x7a0, TDATA1 = 0x7a1, TDATA2 = 0x7a2, TDATA3 = 0x7a3, TINFO = 0x7a4,
         MCYCLE = 0xb00, MINSTRET = 0xb02, MHPMCOUNTER3 = 0xb03, MHPMCOUNTER31 = 0xb1f,
         MTOPI = 0xfb0,
     }
@@ -118,6 +119,8 @@ mod tests {
                 ([b'H', b'P', b'M', ..], _) => 0,
                 ([b'H', ..], _) => 2,
                 ([b'M' | b'P', ..], _) => 3,
+                // The trigger module, but for time.
+                ([b'T', ..], number) if number != TIME => 3,
                 _ => 0,
             };
             assert_eq!(level(*number), expected, "{name}");

@@ -44,7 +44,7 @@ pub const TVM: u64 = 1 << 20;
 pub const TW: u64 = 1 << 21;
 /// Traps SRET.
 pub const TSR: u64 = 1 << 22;
-/// A landing pad was expected at the trap (Zicfilp).
+/// A landing pad was expected before the trap to supervisor mode (Zicfilp).
 pub const SPELP: u64 = 1 << 23;
 /// A trap to supervisor mode is a double trap (Ssdbltrp).
 pub const SDT: u64 = 1 << 24;
@@ -56,5 +56,9 @@ pub const SXL_64: u64 = 2 << 34;
 pub const GVA: u64 = 1 << 38;
 /// Virtualization mode before the trap to machine mode.
 pub const MPV: u64 = 1 << 39;
+/// A landing pad was expected before the trap to machine mode (Zicfilp).
+pub const MPELP: u64 = 1 << 41;
+/// A trap to machine mode is a critical error (Smdbltrp).
+pub const MDT: u64 = 1 << 42;
 /// FS, VS or XS is Dirty.
 pub const SD: u64 = 1 << 63;
