@@ -205,7 +205,7 @@ fn departure(word: u32, mode: Mode) -> Option<&'static str> {
     let number = (word >> 20) as u16;
     match number {
         0x31c..=0x31f | 0x61c..=0x61f => Some("it has RV32's mstateenh and hstateenh on RV64"),
-        0x7a0..=0x7a4 | 0x7a8 => Some("it has Sdtrig"),
+        0x7a8 => Some("it has mcontext"),
         0xb13..=0xb1f | 0xc13..=0xc1f => Some("it has 16 counters"),
         0xda0 => Some("Sscofpmf is off in it"),
         0x100..=0x1ff if mode == Mode::VirtualUser => {

@@ -10,7 +10,9 @@ pub(super) const NAME: &str = "qemu-system-riscv64";
 /// The extensions of this machine, and none that it has not.
 const CPU: &str = "rv64,h=on,sstc=on,svadu=on,svpbmt=on,svinval=on,zicond=on,zawrs=on,\
     zba=on,zbb=on,zbc=on,zbs=on,zbkb=on,zbkx=on,zfh=on,zicbom=on,zicboz=on,smstateen=on,\
-    zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=on,smmpm=on,smnpm=on,ssnpm=on";
+    zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=on,smmpm=on,smnpm=on,ssnpm=on,\
+    smcntrpmf=on,zkr=on,svvptc=on,zicfilp=on,zicfiss=on,ssdbltrp=on,\
+    smcsrind=on,sscsrind=on,smcdeleg=on,ssccfg=on";
 /// Extensions of this machine's vector unit.
 const VECTORS: &str = "v=on,zvfh=on,zvbb=on,zvbc=on,zvkg=on,zvkned=on,zvknhb=on,\
     zvksed=on,zvksh=on,zvkt=on,elen=64";

@@ -104,7 +104,7 @@ fn is_word_operation(word: u32) -> bool {
     }
 }
 
-/// A, Zacas, Zabha.
+/// A, Zacas, Zabha, Zicfiss.
 fn is_atomic(word: u32) -> bool {
     let width = funct3(word);
     match (funct7(word) >> 2, width) {
@@ -112,6 +112,8 @@ fn is_atomic(word: u32) -> bool {
         (0x02, 2 | 3) => rs2(word) == 0,
         // SC.
         (0x03, 2 | 3) => true,
+        // SSAMOSWAP.
+        (0x09, 2 | 3) => true,
         // AMOCAS.
         (0x05, 0..=3) => true,
         // AMOCAS.Q: pairs of registers have even numbers.

@@ -44,8 +44,10 @@ const fn exact(number: u16, bits: u64) -> Rule {
 }
 
 /// The rules.
-pub const RULES: [Rule; 40] = [
+pub const RULES: [Rule; 45] = [
     exact(number::FFLAGS, 0x1f),
+    // Aligned to eight bytes.
+    exact(number::SSP, !7),
     exact(number::FRM, 7),
     exact(number::FCSR, 0xff),
     exact(number::MCOUNTEREN, 0xffff_ffff),
@@ -80,17 +82,23 @@ pub const RULES: [Rule; 40] = [
     // SE0, ENVCFG, CSRIND, AIA, IMSIC.
     rule(number::MSTATEEN0, 1 << 63 | 1 << 62 | 7 << 58, 0),
     rule(number::HSTATEEN0, 1 << 63 | 1 << 62 | 7 << 58, 0),
-    // STCE, PBMTE, ADUE, PMM, CBZE, CBCFE, CBIE, FIOM; not CDE, DTE, SSE, LPE.
-    rule(number::MENVCFG, 7 << 61 | 3 << 32 | 0xf1, 1 << 59 | 0xc),
-    // ADUE is read-only zero where menvcfg.ADUE is.
-    rule(
-        number::HENVCFG,
-        3 << 62 | 3 << 32 | 0xf1,
-        1 << 61 | 1 << 59 | 0xc,
-    ),
-    exact(number::SENVCFG, 3 << 32 | 0xf1),
-    // PMM; neither Smepmp nor Zkr.
-    rule(number::MSECCFG, 3 << 32, 0x307),
+    // STCE, PBMTE, ADUE, CDE, DTE, PMM, CBZE, CBCFE, CBIE, SSE, LPE, FIOM.
+    exact(number::MENVCFG, 7 << 61 | 3 << 59 | 3 << 32 | 0xfd),
+    // ADUE and DTE are read-only zero where those of menvcfg are. There is no CDE.
+    rule(number::HENVCFG, 3 << 62 | 3 << 32 | 0xfd, 1 << 61 | 3 << 59),
+    exact(number::SENVCFG, 3 << 32 | 0xfd),
+    // PMM, MLPE, SSEED, USEED; not Smepmp.
+    rule(number::MSECCFG, 3 << 32 | 7 << 8, 0x7),
+    // LCOFI.
+    rule(number::MVIEN, 1 << 13, 0),
+    // MINH, SINH, UINH, VSINH, VUINH; no OF.
+    rule(number::MCYCLECFG, 0x1f << 58, 1 << 63),
+    rule(number::MINSTRETCFG, 0x1f << 58, 1 << 63),
+    // Type 15: disabled. Only a debugger sets dmode.
+    Rule {
+        always: 15 << 60,
+        ..rule(number::TDATA1, 15 << 60, 1 << 59)
+    },
     // A mode that does not exist: the write has no effect.
     exact(number::SATP, 0),
     // The root table is 16 KiB; two bits are reserved.
@@ -109,30 +117,30 @@ pub const RULES: [Rule; 40] = [
             !(3 << 48 | 3 << 32 | 7 << 20 | 0x3f << 12 | 0x3e0) | 1 << 32,
         )
     },
-    // SD, MXR, SUM, FS, SPP, SPIE, SIE; UXL.
+    // SD, SPELP, MXR, SUM, FS, SPP, SPIE, SIE; UXL. SDT is read-only zero where DTE is.
     Rule {
         always: WIDTH,
         ..rule(
             number::SSTATUS,
-            1 << 63 | WIDTH | 3 << 18 | 3 << 13 | 0x122,
-            1 << 32 | 1 << 17 | 0x189d,
+            1 << 63 | WIDTH | 1 << 23 | 3 << 18 | 3 << 13 | 0x122,
+            1 << 32 | 1 << 24 | 1 << 17 | 0x189d,
         )
     },
     Rule {
         always: WIDTH,
         ..rule(
             number::VSSTATUS,
-            1 << 63 | WIDTH | 3 << 18 | 3 << 13 | 0x122,
-            1 << 32 | 1 << 17 | 0x189d,
+            1 << 63 | WIDTH | 1 << 23 | 3 << 18 | 3 << 13 | 0x122,
+            1 << 32 | 1 << 24 | 1 << 17 | 0x189d,
         )
     },
-    // MPV, GVA, TSR, TW, TVM, MXR, SUM, MPRV, FS, MPP, SPP, MPIE, SPIE, MIE, SIE; SXL and UXL.
+    // MPELP, MPV, GVA, SPELP, TSR, TW, TVM, MXR, SUM, MPRV, FS, MPP, SPP, MPIE, SPIE, MIE, SIE; SXL and UXL.
     Rule {
         always: 0xa << 32,
         ..rule(
             number::MSTATUS,
-            1 << 63 | 3 << 38 | 0xa << 32 | 0x3f << 17 | 3 << 13 | 0x19aa,
-            5 << 32 | 0x15,
+            1 << 63 | 1 << 41 | 3 << 38 | 0xa << 32 | 1 << 23 | 0x3f << 17 | 3 << 13 | 0x19aa,
+            1 << 42 | 5 << 32 | 1 << 24 | 0x15,
         )
     },
     // Traps to M-mode are aligned to four bytes; whatever the mode, a vector at zero is one.

@@ -36,6 +36,8 @@ pub enum Cause {
     LoadPage = exception::LOAD_PAGE as u8,
     /// Store/AMO page fault.
     StorePage = exception::STORE_PAGE as u8,
+    /// Software check: a landing pad or a shadow stack.
+    SoftwareCheck = exception::SOFTWARE_CHECK as u8,
     /// Instruction guest-page fault.
     FetchGuestPage = exception::FETCH_GUEST_PAGE as u8,
     /// Load guest-page fault.
@@ -65,6 +67,7 @@ impl Cause {
             Self::FetchPage => "fetch-page-fault",
             Self::LoadPage => "load-page-fault",
             Self::StorePage => "store-page-fault",
+            Self::SoftwareCheck => "software-check",
             Self::FetchGuestPage => "fetch-guest-page-fault",
             Self::LoadGuestPage => "load-guest-page-fault",
             Self::VirtualInstruction => "virtual-instruction",

@@ -11,7 +11,7 @@ impl Machine {
     ///
     /// A new seed changes exactly this: every hart is held up once, from now on, for a time drawn
     /// evenly from below [`START_PHASE_NANOSECONDS`] (the start phases); every virtio device draws
-    /// seeks, faults and entropy from a new sequence from now on. It does not change anything in
+    /// seeks, faults and entropy, and every hart its seed CSR's values, from a new sequence from now on. It does not change anything in
     /// memory: what software has drawn from the old seed, such as `rng-seed` in the device tree,
     /// it has drawn.
     pub fn reseed(&mut self, seed: u64) {
@@ -22,6 +22,10 @@ impl Machine {
             self.hold_up(hart, random.below(longest));
         }
         self.system.devices.reseed(random.next());
+        for hart in &mut self.harts {
+            let id = hart.id.0;
+            hart.extension.seed_entropy(seed, id);
+        }
         self.config.board.seed = seed;
     }
 

@@ -8,9 +8,11 @@ pub mod status {
     /// UXL = 2 and SXL = 2: 64 bits, read-only.
     pub const XL_64: u64 = UXL_64 | SXL_64;
 
-    /// Fields of sstatus and vsstatus besides the read-only UXL and SD.
+    /// Fields of sstatus and vsstatus that exist in any hart, besides the read-only UXL and SD.
     pub const SUPERVISOR: u64 = SIE | SPIE | SPP | VS | FS | SUM | MXR;
-    /// Writable fields of mstatus.
+    /// Fields of sstatus and vsstatus that options bring.
+    pub const OPTIONAL: u64 = SPELP | SDT;
+    /// Writable fields of mstatus that exist in any hart.
     pub const MACHINE: u64 = SUPERVISOR | MIE | MPIE | MPP | MPRV | TVM | TW | TSR | GVA | MPV;
 }
 
@@ -44,7 +46,9 @@ pub mod event {
     #![allow(missing_docs)]
     pub use riscv::csr::event::*;
 
-    pub const CONTROL: u64 = OF | MINH | SINH | UINH | VSINH | VUINH;
+    /// Modes in which nothing is counted: of mcyclecfg and minstretcfg too (Smcntrpmf).
+    pub const FILTER: u64 = MINH | SINH | UINH | VSINH | VUINH;
+    pub const CONTROL: u64 = OF | FILTER;
     /// The number of the event.
     pub const NUMBER: u64 = 0xff;
 }
@@ -56,10 +60,17 @@ pub mod envcfg {
     /// The value of CBIE that makes CBO.INVAL a flush.
     pub const CBIE_FLUSH: u64 = 1 << CBIE_SHIFT;
 
+    /// Fields of all three that exist in any hart.
     pub const SUPERVISOR: u64 = FIOM | CBIE | CBCFE | CBZE | PMM;
     /// Fields of henvcfg that exist only while it is set in menvcfg.
-    pub const GATED: u64 = ADUE | PBMTE | STCE;
-    pub const MACHINE: u64 = SUPERVISOR | GATED;
+    pub const GATED: u64 = ADUE | PBMTE | STCE | SSE | DTE;
+    pub const MACHINE: u64 = SUPERVISOR | LPE | CDE | GATED;
+}
+
+/// mseccfg.
+pub mod security {
+    #![allow(missing_docs)]
+    pub use riscv::csr::security::*;
 }
 
 /// mstateen0 and its likes.

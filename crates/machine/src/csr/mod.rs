@@ -2,11 +2,13 @@
 
 pub mod field;
 mod pmp;
+mod triggers;
 pub mod warl;
 
 pub use crate::base::Interrupt;
 pub use pmp::{Pmp, PmpCheck};
 pub use riscv::csr::number;
+pub use triggers::{INFO as TRIGGER_INFO, Matched, Triggers};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +40,9 @@ pub const HPM_COUNTERS: usize = 29;
 pub struct Csrs {
     pub fflags: u64,
     pub frm: u64,
+    pub ssp: u64,
+    /// ELP: the next instruction must be a landing pad.
+    pub landing_pad_expected: bool,
 
     pub mstatus: u64,
     pub medeleg: u64,
@@ -49,7 +54,14 @@ pub struct Csrs {
     pub mcounteren: u64,
     pub menvcfg: u64,
     pub mseccfg: u64,
+    pub mvien: u64,
+    /// mvip's bits for interrupts that mvien gives to supervisors.
+    pub delivered: u64,
+    /// sie's bits for the same.
+    pub delivered_enabled: u64,
     pub mcountinhibit: u64,
+    pub mcyclecfg: u64,
+    pub minstretcfg: u64,
     pub mscratch: u64,
     pub mepc: u64,
     pub mcause: u64,
@@ -58,6 +70,7 @@ pub struct Csrs {
     pub mtinst: u64,
     pub miselect: u64,
     pub pmp: Pmp,
+    pub triggers: Triggers,
     pub mhpmevent: [u64; HPM_COUNTERS],
 
     pub stvec: u64,
@@ -115,6 +128,8 @@ impl Csrs {
         Self {
             fflags: 0,
             frm: 0,
+            ssp: 0,
+            landing_pad_expected: false,
             mstatus: 0,
             medeleg: 0,
             mideleg: field::interrupt::HYPERVISOR,
@@ -124,7 +139,12 @@ impl Csrs {
             mcounteren: 0,
             menvcfg: 0,
             mseccfg: 0,
+            mvien: 0,
+            delivered: 0,
+            delivered_enabled: 0,
             mcountinhibit: 0,
+            mcyclecfg: 0,
+            minstretcfg: 0,
             mscratch: 0,
             mepc: 0,
             mcause: 0,
@@ -133,6 +153,7 @@ impl Csrs {
             mtinst: 0,
             miselect: 0,
             pmp: Pmp::default(),
+            triggers: Triggers::default(),
             mhpmevent: [0; HPM_COUNTERS],
             stvec: 0,
             scounteren: 0,

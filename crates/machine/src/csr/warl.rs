@@ -19,14 +19,26 @@ pub const fn replace(register: &mut u64, mask: u64, value: u64) {
     *register = *register & !mask | value & mask;
 }
 
-/// mstatus: the reserved encoding of MPP leaves MPP unchanged.
-pub const fn machine_status(old: u64, value: u64) -> u64 {
-    let value = value & status::MACHINE;
+/// mstatus, of which the fields of a mask exist: the reserved encoding of MPP leaves MPP unchanged.
+pub const fn machine_status(old: u64, value: u64, mask: u64) -> u64 {
+    let value = without_interrupts(value & mask);
     if value & status::MPP == 2 << status::MPP_SHIFT {
         value & !status::MPP | old & status::MPP
     } else {
         value
     }
+}
+
+/// A status value in which SIE and MIE are zero while SDT and MDT disable traps ("Double Trap Control in `mstatus` Register").
+pub const fn without_interrupts(value: u64) -> u64 {
+    let mut cleared = 0;
+    if value & status::SDT != 0 {
+        cleared |= status::SIE;
+    }
+    if value & status::MDT != 0 {
+        cleared |= status::MIE;
+    }
+    value & !cleared
 }
 
 /// satp and vsatp: a write with an unsupported mode has no effect at all.
@@ -59,14 +71,9 @@ pub const fn hypervisor_status(old: u64, value: u64) -> u64 {
     without(old, value, hstatus::HUPMM, 1 << hstatus::HUPMM_SHIFT)
 }
 
-/// mseccfg: of all its fields PMM alone exists.
-pub const fn security(old: u64, value: u64) -> u64 {
-    without(
-        old,
-        value & envcfg::PMM,
-        envcfg::PMM,
-        1 << envcfg::PMM_SHIFT,
-    )
+/// mseccfg, of which the fields of a mask exist.
+pub const fn security(old: u64, value: u64, mask: u64) -> u64 {
+    without(old, value & mask, envcfg::PMM, 1 << envcfg::PMM_SHIFT)
 }
 
 /// An envcfg register: the reserved encodings 2 of CBIE and 1 of PMM are not kept.

@@ -51,9 +51,17 @@ impl Hart {
                     || pmp
                         .check(mapping.physical, size, Access::Fetch, privilege)
                         .allowed;
-                if !check.allowed || !is_executable {
+                // Shadow stacks need permission to read and to write.
+                let is_shadow = !view.shadow_stack
+                    || [Access::Load, Access::Store]
+                        .into_iter()
+                        .all(|access| pmp.check(mapping.physical, size, access, privilege).allowed);
+                if !check.allowed || !is_executable || !is_shadow {
                     let guest = view.mode.virtualized;
-                    let cause = access.access_fault();
+                    let cause = match view.shadow_stack {
+                        true => Cause::StoreAccess,
+                        false => access.access_fault(),
+                    };
                     return Err(self.raise(Exception::at(cause, address, guest)));
                 }
                 if let Some(shadow) = &mut self.shadow {
@@ -117,6 +125,7 @@ impl Hart {
         keep: Option<u64>,
     ) -> Result<T, Trapped> {
         let address = self.effective(view, address);
+        self.check_triggers(Access::Load, address, T::SIZE)?;
         self.refuse_misaligned(system, Access::Load, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.load_across_pages(system, view, address, count);
@@ -266,6 +275,7 @@ impl Hart {
         keep: Option<u64>,
     ) -> Result<StoreOutcome, Trapped> {
         let address = self.effective(view, address);
+        self.check_triggers(Access::Store, address, T::SIZE)?;
         self.refuse_misaligned(system, Access::Store, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.store_across_pages(system, view, address, value, (count, current));
@@ -382,6 +392,7 @@ impl Hart {
     ) -> Result<u64, Trapped> {
         let view = self.data_view();
         let address = self.effective(view, address);
+        self.check_triggers(access, address, size)?;
         if !address.is_multiple_of(size) {
             let cause = match access {
                 Access::Store => Cause::StoreMisaligned,

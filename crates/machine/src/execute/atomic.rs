@@ -77,9 +77,18 @@ impl Hart {
         i: Instruction,
         current: CodeIndex,
     ) -> Result<StoreOutcome, Trapped> {
+        if self.triggered && !matches!(i.operation, Operation::ScW | Operation::ScD) {
+            // An AMO is a load, too.
+            let address = self.effective(self.data_view(), self.x[i.rs1 as usize]);
+            self.check_triggers(Access::Load, address, 1 << width_of(i))?;
+        }
         match i.operation {
             Operation::ScW => self.store_conditional::<u32>(system, i, current),
             Operation::ScD => self.store_conditional::<u64>(system, i, current),
+            Operation::ShadowSwap => match width_of(i) {
+                2 => self.shadow_swap::<u32>(system, i, current, extend_word),
+                _ => self.shadow_swap::<u64>(system, i, current, |value| value),
+            },
             Operation::CompareAndSwap => match width_of(i) {
                 0 => self.compare_and_swap::<u8>(system, i, current, extend_byte),
                 1 => self.compare_and_swap::<u16>(system, i, current, extend_half),

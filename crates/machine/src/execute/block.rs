@@ -27,8 +27,10 @@ pub fn execute<M: Mode>(hart: &mut Hart, system: &mut System) -> Exit {
     // The address of the decoded instructions does not change while the cache exists.
     let base = system.memory.code.base();
     // Translated code asks neither debuggers nor the checker of fences.
-    let native =
-        system.memory.code.is_translated() && hart.stops.is_none() && hart.shadow.is_none();
+    let native = system.memory.code.is_translated()
+        && hart.stops.is_none()
+        && hart.shadow.is_none()
+        && !hart.watched;
     let mut cursor = Cursor {
         at: base,
         block: hart.pc,
@@ -40,7 +42,12 @@ pub fn execute<M: Mode>(hart: &mut Hart, system: &mut System) -> Exit {
     let mut resume = resumed.site;
     resume = resume.filter(|&site| native && system.memory.code.is_current(site));
     if resume.is_none() {
-        let Ok(index) = hart.first_code(system, resumed.from) else {
+        let first = if hart.watched {
+            hart.watched_code(system)
+        } else {
+            hart.first_code(system, resumed.from)
+        };
+        let Ok(index) = first else {
             return Exit::Trap;
         };
         begin_block::<M>(hart, system, &mut cursor, (base, index), native);

@@ -28,6 +28,7 @@ impl Hart {
         let raw = i.immediate.cast_unsigned();
         self.permit_cache_block(raw)?;
         let address = self.effective(self.data_view(), self.x[i.rs1 as usize]);
+        self.check_triggers(Access::Store, address & !(CACHE_BLOCK - 1), 0)?;
         let access = match function(raw) {
             0 if self.flushes_instead() => LineAccess::Flush,
             0 => LineAccess::Invalidate,

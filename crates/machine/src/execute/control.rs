@@ -39,10 +39,25 @@ pub(super) fn jump<M: Mode>(hart: &mut Hart, system: &mut System, position: Posi
                 predict(hart, system, position, indirect(position, target));
             }
             hart.x[position.rd()] = position.behind_jump();
+            // By link registers and x7 go returns, direct calls and jumps that software guards.
+            if hart.landing_pads != 0 && !matches!(position.rs1(), 1 | 5 | 7) {
+                return expect_landing_pad(hart, position, target);
+            }
             Step::Leave(Jump::unlinked(target, position.count()))
         }
         _ => position.linked(target(), position.count()),
     }
+}
+
+/// Ends the loop behind a jump that must lead to a landing pad: "Landing Pad (Zicfilp)".
+#[cold]
+fn expect_landing_pad(hart: &mut Hart, position: Position, target: u64) -> Step {
+    position.retire_before(hart);
+    hart.retired += 1;
+    hart.cycles += 1;
+    hart.pc = target;
+    hart.expect_landing_pad();
+    Step::End(Exit::Stop)
 }
 
 /// Tests whether a register holds return addresses by convention: unprivileged specification, "Unconditional Jumps".

@@ -109,6 +109,23 @@ impl Hart {
         Ok(system.memory.code.build_scratch(low, high, offset))
     }
 
+    /// The decoded instruction at `pc` of a hart that executes one by one. The loop ends behind it.
+    ///
+    /// # Errors
+    /// [`Trapped`] with the exception of a trigger or of the fetch.
+    #[cold]
+    pub(super) fn watched_code(&mut self, system: &mut System) -> Result<CodeIndex, Trapped> {
+        self.stop_soon();
+        self.begin_watched()?;
+        let index = self.find_single(system, self.pc)?;
+        self.code_generation = system.memory.code.generation();
+        if self.csrs.landing_pad_expected {
+            let raw = self.raw_instruction(system).unwrap_or(0);
+            self.land(raw)?;
+        }
+        Ok(index)
+    }
+
     /// A halfword of code, and its offset in RAM.
     fn fetch_halfword(&mut self, system: &mut System, address: u64) -> Result<(u16, u64), Trapped> {
         let offset = match self.tlb.fetch_offset(address, self.fetch_tag) {
@@ -216,6 +233,8 @@ impl Hart {
             0x07 | 0x27 if matches!(full >> 12 & 7, 0 | 5..=7) => return 0,
             0x03 | 0x07 => (full & 0x0000_7fff, signed(full.cast_signed() >> 20)),
             0x23 | 0x27 => (full & 0x01f0_707f, signed(store_immediate)),
+            // Of shadow stacks' may-be operations none is defined.
+            0x73 if full >> 31 != 0 => return 0,
             0x2f | 0x73 => (full & 0xfff0_7fff, base),
             _ => return 0,
         };

@@ -15,6 +15,7 @@ mod integer;
 mod measure;
 mod pause;
 mod position;
+mod shadow_stack;
 mod step;
 mod swap;
 mod system;
@@ -119,6 +120,7 @@ pub fn run<M: Mode>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
             // Block by block, so that the checker can say where the hart is.
             hart.stop_soon();
         }
+        let (watched, mode) = (hart.watched, hart.mode());
         if execute::<M>(hart, system) == Exit::Trap {
             if M::TIMED && std::mem::take(&mut hart.yielded) {
                 return true;
@@ -127,6 +129,8 @@ pub fn run<M: Mode>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
             let from = hart.mode();
             hart.finish_exception(system, exception);
             hart.charge_trap(system, from);
+        } else if watched {
+            hart.end_watched(mode);
         }
         if system.devices.power().is_some() || system.memory.host_written() {
             return false;

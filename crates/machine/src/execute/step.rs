@@ -4,7 +4,7 @@ use super::control::{branch, branch_zero};
 use super::measure::cost;
 use super::position::{Position, Step};
 use super::transfer::{load, store};
-use super::{Mode, control, integer, transfer, vector};
+use super::{Mode, control, integer, shadow_stack, transfer, vector};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::{FloatOperation, Operation};
 use crate::profile::Costs;
@@ -70,10 +70,17 @@ pub(super) fn step<M: Mode>(hart: &mut Hart, system: &mut System, position: Posi
             let value = hart.load_reserved::<u64>(system, position.instruction());
             reserved(hart, position, value)
         }
-        Op::ScW | Op::ScD | Op::AmoW | Op::AmoD | Op::AmoNarrow | Op::CompareAndSwap => {
+        Op::ScW
+        | Op::ScD
+        | Op::AmoW
+        | Op::AmoD
+        | Op::AmoNarrow
+        | Op::ShadowSwap
+        | Op::CompareAndSwap => {
             let outcome = hart.atomic(system, position.instruction(), position.index());
             position.stored(hart, outcome)
         }
+        Op::ShadowStack => shadow_stack::step::<M>(hart, system, position),
         Op::CacheBlock => {
             let outcome = hart.cache_block(system, position.instruction(), position.index());
             position.stored(hart, outcome)

@@ -76,7 +76,7 @@ impl Hart {
 
     /// After the mode has changed: whether an interrupt is let through by that.
     fn after_return(&self, system: &System) -> Next {
-        if self.interrupt_to_take(system).is_some() {
+        if self.watched || self.interrupt_to_take(system).is_some() {
             Next::Stop
         } else {
             Next::Refetch

@@ -1,16 +1,18 @@
 //! The papers' proposed hardware, each part of it a custom extension that is off unless the
-//! instruction-set description names it: docs/reference/extensions.md.
+//! instruction-set description names it: docs/reference/extensions.md. And which ratified options the harts have.
 
 mod isa;
+mod options;
 mod pause;
 
 pub use isa::{Isa, VmidBits};
+pub use options::Options;
 pub use pause::PauseLoop;
 
 use riscv::csr::number;
 use serde::{Deserialize, Serialize};
 
-use crate::base::Paging;
+use crate::base::{Paging, Random};
 
 /// The name of the global pending test in ISA strings.
 pub const PENDING_TEST: &str = "xpartitaotpi";
@@ -93,6 +95,10 @@ impl Extensions {
 pub struct ExtensionState {
     /// Which of them are there.
     pub present: Extensions,
+    /// Which ratified options are there.
+    pub options: Options,
+    /// Next values of the seed CSR.
+    pub entropy: Random,
     /// True if the hart can set A and D bits itself: Svadu.
     pub svadu: bool,
     /// How many bits of VMIDs it has.
@@ -115,12 +121,20 @@ impl ExtensionState {
     pub fn new(isa: &Isa, harts: u32) -> Self {
         Self {
             present: Extensions::of(isa),
+            options: Options::of(isa),
             svadu: isa.extensions.iter().any(|name| name == "svadu"),
             vmid_bits: isa.vmid_bits,
             paging: Paging::of_mmu_type(&isa.mmu).unwrap_or_default(),
             purge_bits: u64::MAX >> (PURGE_MASK_HARTS - harts.clamp(1, PURGE_MASK_HARTS)),
             ..Self::default()
         }
+    }
+
+    /// Makes the seed CSR's values those of a hart in a run with this seed.
+    pub const fn seed_entropy(&mut self, seed: u64, hart: u32) {
+        // The seed's own sequence is that of what the device tree holds and devices draw.
+        let mut streams = Random::new(seed ^ 0x005e_edc5_7a11_e57d);
+        self.entropy = Random::new(streams.next() ^ (hart as u64) << 32);
     }
 
     /// Tests whether a custom CSR exists.

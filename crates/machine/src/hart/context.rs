@@ -6,7 +6,7 @@ use crate::base::Fence;
 use crate::base::Space;
 use crate::csr::field::{envcfg, status};
 use crate::trace::Happening;
-use crate::translation::{ContextKey, Masking, Resume, View};
+use crate::translation::{ContextKey, Masking, NEVER, Resume, View};
 
 /// The place of a view in the table of tags.
 const fn index(view: View) -> usize {
@@ -38,6 +38,7 @@ impl Hart {
             mxr,
             guest_mxr,
             execute_for_read: false,
+            shadow_stack: false,
             masking: if mxr {
                 Masking::None
             } else {
@@ -55,6 +56,7 @@ impl Hart {
             mxr: false,
             guest_mxr: false,
             execute_for_read: false,
+            shadow_stack: false,
             masking: Masking::None,
         }
     }
@@ -109,6 +111,9 @@ impl Hart {
 
     /// The tag of data accesses in a view, for one access from now on: modes may go on with others.
     pub(crate) fn tag_of(&mut self, view: View) -> u64 {
+        if self.triggered {
+            return NEVER;
+        }
         let epoch = self.tlb.epoch();
         let tag = self.tag(view);
         if self.tlb.epoch() != epoch {
@@ -149,6 +154,7 @@ impl Hart {
         self.jump_tag = self.tlb.jump_tag(self.fetch_tag);
         self.fetch_space = self.space_of(self.fetch_view());
         self.data_space = self.space_of(self.data_view());
+        self.refresh_watch();
     }
 
     /// The address space of a view, and whether page tables take part in it.

@@ -1,4 +1,4 @@
-//! Counters: Zicntr, Zihpm and Sscofpmf.
+//! Counters: Zicntr, Zihpm, Sscofpmf and Smcntrpmf.
 //!
 //! A hart counts every event in every mode anyway, for the hardware monitor. A counter is an offset
 //! from such counts, so it costs nothing to let it run and it can start and stop at any instruction.
@@ -53,21 +53,42 @@ impl Hart {
         }
     }
 
+    /// mcyclecfg, minstretcfg or mhpmevent of a counter.
+    pub(crate) fn selection_of(&self, counter: u16) -> u64 {
+        match counter {
+            0 => self.csrs.mcyclecfg,
+            2 => self.csrs.minstretcfg,
+            _ => self.csrs.event_of(counter),
+        }
+    }
+
     /// Raw count of a counter's event by the hart.
     fn raw_count(&self, counter: u16) -> u64 {
         match counter {
-            0 => self.cycles,
-            2 => self.retired,
+            0 => self.filtered(self.csrs.mcyclecfg, Event::Cycles, self.cycles),
+            2 => self.filtered(self.csrs.minstretcfg, Event::Instructions, self.retired),
             3.. => self.event_count(self.csrs.event_of(counter)),
             _ => 0,
         }
     }
 
+    /// Cycles or instructions in the modes that mcyclecfg or minstretcfg does not inhibit.
+    fn filtered(&self, selection: u64, event: Event, all: u64) -> u64 {
+        if selection == 0 {
+            all
+        } else {
+            self.count_of(event, selection)
+        }
+    }
+
     /// The count of mhpmevent's event in the modes that it does not inhibit.
     fn event_count(&self, selection: u64) -> u64 {
-        let Some(what) = Event::numbered(selection & event::NUMBER) else {
-            return 0;
-        };
+        let what = Event::numbered(selection & event::NUMBER);
+        what.map_or(0, |what| self.count_of(what, selection))
+    }
+
+    /// The count of an event in the modes that a selection does not inhibit.
+    fn count_of(&self, what: Event, selection: u64) -> u64 {
         let present = self.mode();
         let unsettled = match what {
             Event::Cycles => self.counts.unsettled(self.cycles, self.retired).0,
@@ -128,6 +149,17 @@ impl Hart {
         }
         self.set_counter(counter, shown);
         self.refresh_overflow();
+    }
+
+    /// Writes mcyclecfg or minstretcfg, of counter 0 or 2.
+    pub(crate) fn write_filter(&mut self, counter: u16, value: u64) {
+        let shown = self.counter(counter);
+        let filter = match counter {
+            0 => &mut self.csrs.mcyclecfg,
+            _ => &mut self.csrs.minstretcfg,
+        };
+        *filter = value & event::FILTER;
+        self.set_counter(counter, shown);
     }
 
     /// scountovf: the overflow bits that the present mode may see.

@@ -4,6 +4,7 @@ mod context;
 mod counters;
 mod deadlines;
 mod describe;
+mod options;
 mod saved;
 mod stops;
 mod stretch;
@@ -12,6 +13,7 @@ mod tags;
 mod tests;
 mod trap;
 mod wait;
+mod watch;
 
 pub use crate::base::{Access, Cause, Exception, Mode, Privilege, Trapped};
 pub(crate) use deadlines::Deadlines;
@@ -79,6 +81,14 @@ pub struct Hart {
     pub(crate) float_off: bool,
     /// True if vector instructions are illegal now.
     pub(crate) vector_off: bool,
+    /// 1 if indirect jumps have to lead to landing pads in the mode.
+    pub(crate) landing_pads: u64,
+    /// 1 if shadow stacks are active in the mode.
+    pub(crate) shadow_stacks: u64,
+    /// True if debug triggers are armed in the mode.
+    pub(crate) triggered: bool,
+    /// True if instructions are executed one by one, and looked at.
+    pub(crate) watched: bool,
     /// Which hart this is.
     pub id: HartId,
     /// The CSRs.
@@ -144,6 +154,10 @@ impl Hart {
             jump_tag: 0,
             float_off: true,
             vector_off: true,
+            landing_pads: 0,
+            shadow_stacks: 0,
+            triggered: false,
+            watched: false,
             id,
             csrs: Csrs::new(),
             exception: Exception::new(Cause::IllegalInstruction, 0),

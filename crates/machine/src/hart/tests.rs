@@ -1,5 +1,11 @@
 //! Pointer masking, by modes, what registers keep, and which address spaces share translations.
 
+mod control_flow;
+mod delegation;
+mod double_traps;
+mod options;
+mod triggers;
+
 use riscv::csr::number::{
     HENVCFG, HGATP, HLOCKHOLDER, HSTATUS, MENVCFG, MSECCFG, MSTATUS, PMPADDR0, PMPCFG0, SATP,
     SENVCFG, SIP,

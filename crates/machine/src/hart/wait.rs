@@ -1,4 +1,4 @@
-//! Waiting: WFI, WRS.NTO and WRS.STO.
+//! Waiting: WFI, WRS.NTO and WRS.STO; and the end of a hart that takes a trap where it cannot.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,8 @@ pub enum Wait {
     Nothing,
     /// WFI: for an interrupt that is pending and enabled, whether or not it can be taken.
     Interrupt,
+    /// A double trap of M-mode: for ever.
+    CriticalError,
     /// WRS: for that or a store to the reservation set.
     Store {
         /// When the wait ends at the latest, in cycles.
@@ -26,6 +28,7 @@ impl Wait {
         match self {
             Self::Nothing => "running",
             Self::Interrupt => "waiting in WFI",
+            Self::CriticalError => "stopped by a critical error",
             Self::Store { .. } => "waiting in WRS",
         }
     }

@@ -1,6 +1,6 @@
 //! The C extension: each 16-bit instruction is one 32-bit instruction.
 //!
-//! Unprivileged specification, chapters "C" (RV64C with F and D present), "Zcb" and "Zcmop".
+//! Unprivileged specification, chapters "C" (RV64C with F and D present), "Zcb", "Zcmop" and "Zicfiss".
 
 /// The three-bit register field at `shift` of a compressed instruction: x8..=x15.
 const fn short(code: u32, shift: u32) -> u32 {
@@ -139,6 +139,9 @@ const fn quadrant1(code: u32) -> Option<u32> {
             };
             itype(value, 2, 0, 2, 0x13)
         }
+        // C.SSPUSH x1 and C.SSPOPCHK x5 take the place of C.MOP.1 and C.MOP.5.
+        3 if immediate == 0 && rd == 1 => 0xce10_4073,
+        3 if immediate == 0 && rd == 5 => 0xcdc2_c073,
         // C.MOP.n takes the place of C.LUI without an immediate: it changes nothing.
         3 if immediate == 0 && rd & 0x11 == 1 => itype(0, 0, 0, 0, 0x13),
         3 => {
@@ -276,7 +279,9 @@ mod tests {
             (0x9d71, 0x0805_053b),         // c.zext.w a0     add.uw a0, a0, x0
             (0x9d75, 0xfff5_4513),         // c.not a0        xori a0, a0, -1
             (0x9d4d, 0x02b5_0533),         // c.mul a0,a1     mul a0, a0, a1
-            (0x6081, 0x0000_0013),         // c.mop.1         nop
+            (0x6081, 0xce10_4073),         // c.sspush x1     sspush x1
+            (0x6281, 0xcdc2_c073),         // c.sspopchk x5   sspopchk x5
+            (0x6181, 0x0000_0013),         // c.mop.3         nop
             (0x6781, 0x0000_0013),         // c.mop.15        nop
         ];
         for (compressed, full) in pairs {

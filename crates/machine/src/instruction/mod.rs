@@ -3,6 +3,7 @@
 mod compressed;
 mod decode;
 mod float;
+mod may_be;
 mod operation;
 
 pub use compressed::expand;

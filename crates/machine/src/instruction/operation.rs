@@ -150,8 +150,13 @@ pub enum Operation {
     AmoD,
     /// An AMO of a byte or a half-word: Zabha.
     AmoNarrow,
+    /// SSAMOSWAP: Zicfiss.
+    ShadowSwap,
     /// AMOCAS of any width: Zacas and Zabha.
     CompareAndSwap,
+
+    /// SSPUSH, SSPOPCHK and SSRDP, which are may-be operations where no shadow stack is active: Zicfiss.
+    ShadowStack,
 
     Float,
     /// An instruction of the opcodes OP-V and OP-VE, whose immediate is the encoding.

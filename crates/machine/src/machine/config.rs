@@ -4,6 +4,7 @@ use crate::base::Clock;
 use crate::base::{Paging, VectorLength};
 use crate::board::{BoardConfig, BoardError, Isa, PmpEntries, VmidBits, map};
 use crate::code::BlockLimit;
+use crate::extension::Options;
 use crate::memory::RamError;
 use crate::system::Limits;
 use crate::timing::Profile;
@@ -98,9 +99,14 @@ pub fn isa() -> Isa {
         "svnapot",
         "svpbmt",
     ];
+    let options = Options::default();
     Isa {
         base: "rv64i".to_owned(),
-        extensions: extensions.map(str::to_owned).to_vec(),
+        extensions: extensions
+            .into_iter()
+            .chain(options.names())
+            .map(str::to_owned)
+            .collect(),
         mmu: Paging::default().mmu_type().to_owned(),
         cache_block: 64,
         vmid_bits: VmidBits::default(),
@@ -173,6 +179,9 @@ impl Config {
             let name = extensions.iter_mut().find(|name| *name == SVADU);
             name.into_iter().for_each(|name| SVADE.clone_into(name));
         }
+        let absent: Vec<_> = Options::default().names().collect();
+        extensions.retain(|name| !absent.contains(&name.as_str()));
+        extensions.extend(profile.options.names().map(str::to_owned));
         extensions.extend(profile.extensions.names().map(str::to_owned));
     }
 

@@ -89,6 +89,8 @@ impl Machine {
         let harts = (0..board.harts as usize).map(|index| {
             let mut hart = Hart::new(System::hart_id(index));
             hart.extension = extension.clone();
+            hart.extension.seed_entropy(board.seed, hart.id.0);
+            hart.reset_options();
             hart.vector = VectorUnit::new(board.isa.vector_length);
             hart.csrs.pmp = Pmp::new(board.isa.pmp_entries);
             hart

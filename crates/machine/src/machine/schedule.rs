@@ -314,6 +314,7 @@ impl Machine {
                     lone = Some(index);
                     continue;
                 }
+                Wait::CriticalError => continue,
                 Wait::Interrupt => u64::MAX,
                 Wait::Store { .. } if self.system.memory.is_hit(hart.id) => return None,
                 Wait::Store { deadline, .. } => deadline,
@@ -334,6 +335,7 @@ impl Machine {
         for hart in &self.harts {
             let own = match hart.wait {
                 Wait::Nothing => return true,
+                Wait::CriticalError => continue,
                 Wait::Interrupt => u64::MAX,
                 Wait::Store { .. } if self.system.memory.is_hit(hart.id) => return true,
                 Wait::Store { deadline, .. } => deadline,

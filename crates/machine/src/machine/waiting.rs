@@ -63,6 +63,11 @@ fn runs(hart: &Hart) -> bool {
 /// have done they did at `signal`.
 pub(super) fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, u64), end: u64) {
     let begun = hart.cycles;
+    if hart.wait == Wait::CriticalError {
+        hart.cycles = begun.max(start).max(end);
+        hart.note_wait(hart.cycles - begun);
+        return;
+    }
     let irq_levels = system.devices.irq_levels(hart.id);
     let hit = system.memory.is_hit(hart.id);
     let changed = irq_levels != hart.irq_levels;

@@ -367,6 +367,32 @@ const UART: &[Row] = &[time(
     "nanoseconds_per_character",
     "time of a character on its line",
 )];
+const OPTIONS: &[Row] = &[
+    flag(
+        "counter_filters",
+        "whether cycle and instret can leave out privilege modes (Smcntrpmf)",
+    ),
+    flag("entropy", "whether there is a seed CSR (Zkr)"),
+    flag(
+        "counter_delegation",
+        "whether supervisors can have counters (Smcdeleg and Ssccfg)",
+    ),
+    flag(
+        "double_traps",
+        "whether there are double traps below M-mode (Ssdbltrp)",
+    ),
+    flag(
+        "machine_double_traps",
+        "whether there are double traps of M-mode (Smdbltrp)",
+    ),
+    flag("landing_pads", "whether there are landing pads (Zicfilp)"),
+    flag("shadow_stacks", "whether there are shadow stacks (Zicfiss)"),
+    flag("triggers", "whether there are debug triggers (Sdtrig)"),
+    flag(
+        "valid_entries",
+        "whether the tree says that entries which become valid need no fence (Svvptc)",
+    ),
+];
 const EXTENSIONS: &[Row] = &[
     flag("pending_test", "global pending test (OTPI)"),
     flag("purge_mask", "purge mask of VS-mode fences (TLBPCW)"),
@@ -414,6 +440,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("network.faults.late_interrupts", CHANCE, Need::Never),
     ("network.faults", LATE, Need::Never),
     ("uart", UART, Need::Never),
+    ("options", OPTIONS, Need::Never),
     ("extensions", EXTENSIONS, Need::Never),
 ];
 

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Paging, PmpEntries};
-use crate::extension::{Extensions, VmidBits};
+use crate::extension::{Extensions, Options, VmidBits};
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +115,9 @@ pub struct Profile {
     /// The UART.
     #[serde(default)]
     pub uart: UartProfile,
+    /// Ratified options: those of [`Options::default`] unless it says otherwise.
+    #[serde(default)]
+    pub options: Options,
     /// Custom extensions: none unless they are named.
     #[serde(default)]
     pub extensions: Extensions,
@@ -281,6 +284,7 @@ impl Default for Profile {
             disk: DiskProfile::default(),
             network: NetworkProfile::default(),
             uart: UartProfile::default(),
+            options: Options::default(),
             extensions: Extensions::default(),
         }
     }

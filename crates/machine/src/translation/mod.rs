@@ -16,7 +16,7 @@ pub use resume::Resume;
 pub use saved::{Kept, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
 pub(crate) use tlb::{DATA_ENTRIES, FETCH_ENTRIES};
-pub use tlb::{Entry, HostTlb};
+pub use tlb::{Entry, HostTlb, NEVER};
 pub use view::{Mapping, View, WalkTrace};
 
 pub use crate::base::{Fence, Paging, Reference};

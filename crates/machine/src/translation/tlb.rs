@@ -36,6 +36,9 @@ impl Entry {
     }
 }
 
+/// Tag of accesses that no entry serves, and whose translations are not kept.
+pub const NEVER: u64 = 7;
+
 /// Entries of the load and the store table.
 pub(crate) const DATA_ENTRIES: usize = 1024;
 /// Entries of the fetch table.
@@ -145,6 +148,9 @@ impl HostTlb {
 
     /// Keeps a load translation. `offset` is that of `address` in RAM, the page all RAM.
     pub fn insert_load(&mut self, address: u64, tag: u64, offset: u64, shift: u32) {
+        if tag == NEVER {
+            return;
+        }
         self.note_size(address, shift);
         self.load[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)] =
             Self::entry_for(address, tag, offset);
@@ -159,6 +165,9 @@ impl HostTlb {
         shift: u32,
         _open: OpenPage,
     ) {
+        if tag == NEVER {
+            return;
+        }
         self.note_size(address, shift);
         self.store[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)] =
             Self::entry_for(address, tag, offset);

@@ -16,6 +16,8 @@ pub struct View {
     pub guest_mxr: bool,
     /// HLVX: execute permission takes the place of read permission.
     pub execute_for_read: bool,
+    /// An access by an instruction for shadow stacks. Its faults are those of stores.
+    pub shadow_stack: bool,
     /// The upper bits of addresses that do not count.
     pub masking: Masking,
 }

@@ -212,6 +212,13 @@ impl Hart {
                 self.refresh_timers(system);
                 Next::Stop
             }
+            Then::Triggers => {
+                if !self.watched {
+                    self.csrs.triggers.forget_write();
+                }
+                self.refresh_context();
+                Next::Stop
+            }
             Then::File => {
                 self.irq_levels = system.devices.irq_levels(self.id);
                 Next::Stop

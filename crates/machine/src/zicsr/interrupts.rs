@@ -140,7 +140,14 @@ impl Hart {
     }
 
     const fn supervisor_ready(&self, pending: u64) -> u64 {
-        pending & self.csrs.mie & self.csrs.mideleg & !self.csrs.hideleg
+        let csrs = &self.csrs;
+        pending & csrs.mie & csrs.mideleg & !csrs.hideleg | self.delivered_ready()
+    }
+
+    /// Interrupts that M-mode gives to supervisors, pending and enabled.
+    const fn delivered_ready(&self) -> u64 {
+        let csrs = &self.csrs;
+        csrs.delivered & csrs.delivered_enabled & csrs.mvien & !csrs.mideleg
     }
 
     /// vstopi: see the list of candidates in "Virtual supervisor top interrupt CSR (vstopi)".
@@ -213,7 +220,8 @@ impl Hart {
         let mode = self.mode();
         let ready = pending & self.csrs.mie;
         let trapping = self.csrs.hvictl & hvictl::VTI != 0;
-        if ready == 0 && !trapping && self.injected_ready() == 0 {
+        let given = self.injected_ready() | self.delivered_ready();
+        if ready == 0 && !trapping && given == 0 {
             return None;
         }
         let machine = ready & !self.csrs.mideleg;
@@ -253,7 +261,8 @@ impl Hart {
     #[must_use]
     pub fn has_wakeup(&self, system: &System) -> bool {
         let pending = self.pending(system);
-        pending & self.csrs.mie != 0 || self.virtual_top(pending, system) != 0
+        pending & self.csrs.mie | self.delivered_ready() != 0
+            || self.virtual_top(pending, system) != 0
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`table`] holds a row for each CSR: number, name, guard, read, write. The state behind them is [`crate::csr`].
 
 mod access;
+mod delegation;
 mod indirect;
 mod interrupts;
 mod permission;

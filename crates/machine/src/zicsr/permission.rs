@@ -6,7 +6,7 @@
 
 use super::row::{Guard, Presence, Row};
 use crate::base::{Cause, Mode, PmpEntries, Privilege};
-use crate::csr::field::{envcfg, hstatus, hvictl, stateen, status};
+use crate::csr::field::{envcfg, hstatus, hvictl, security, stateen, status};
 use crate::csr::number as csr;
 use crate::hart::Hart;
 
@@ -29,6 +29,7 @@ impl Hart {
         let missing = match row.presence {
             Presence::Always => false,
             Presence::Custom(present) => !present(&self.extension.present),
+            Presence::Option(present) => !present(&self.extension.options),
             Presence::Vector => !self.vector.exists(),
             Presence::ManyPmpEntries => self.csrs.pmp.entries() <= usize::from(PmpEntries::MIN),
         };
@@ -42,6 +43,8 @@ impl Hart {
                 return match row.guard {
                     Guard::Float if self.float_off => Err(ILLEGAL),
                     Guard::Vector if self.vector_off => Err(ILLEGAL),
+                    Guard::Seed if !write => Err(ILLEGAL),
+                    Guard::Delegation if !self.delegates_counters() => Err(ILLEGAL),
                     _ => Ok(()),
                 };
             }
@@ -57,6 +60,10 @@ impl Hart {
             Guard::State(bits) => self.check_state_enable(number, 0, bits)?,
             Guard::StateBank => self.check_state_enable(number, number - row.first, stateen::SE)?,
             Guard::Timer => self.check_machine_timer()?,
+            Guard::Delegation if !self.delegates_counters() => return Err(ILLEGAL),
+            Guard::Overflows if mode.virtualized && self.delegates_counters() => {
+                return Err(VIRTUAL);
+            }
             _ => {}
         }
         if needed > granted {
@@ -68,6 +75,9 @@ impl Hart {
             Guard::Counter => self.check_counter(number - csr::CYCLE),
             Guard::Translation => self.check_trapped_translation(number),
             Guard::Timer => self.check_timer(number, write),
+            Guard::Seed => self.check_seed(write),
+            Guard::Delegation if mode.virtualized => Err(VIRTUAL),
+            Guard::ShadowStack => self.check_shadow_stack(),
             Guard::VirtualInterrupts if mode.virtualized && self.csrs.hvictl & hvictl::VTI != 0 => {
                 Err(VIRTUAL)
             }
@@ -106,6 +116,46 @@ impl Hart {
             return Err(if mode.virtualized { VIRTUAL } else { ILLEGAL });
         }
         Ok(())
+    }
+
+    /// Zicfiss, "Shadow Stack Pointer (`ssp`) CSR access control", and the same for SSAMOSWAP.
+    ///
+    /// # Errors
+    /// The cause of the exception.
+    pub(crate) fn check_shadow_stack(&self) -> Result<(), Refused> {
+        let (mode, csrs) = (self.mode(), &self.csrs);
+        let enabled = |register: u64| register & envcfg::SSE != 0;
+        let is_user = mode.privilege == Privilege::User;
+        if mode.privilege == Privilege::Machine {
+            return Ok(());
+        }
+        if !enabled(csrs.menvcfg) {
+            return Err(ILLEGAL);
+        }
+        if mode.virtualized {
+            let allowed = enabled(csrs.henvcfg) && (!is_user || enabled(csrs.senvcfg));
+            return if allowed { Ok(()) } else { Err(VIRTUAL) };
+        }
+        if is_user && !enabled(csrs.senvcfg) {
+            return Err(ILLEGAL);
+        }
+        Ok(())
+    }
+
+    /// Zkr, "Entropy Source Access Control".
+    const fn check_seed(&self, write: bool) -> Result<(), Refused> {
+        let mode = self.mode();
+        let enabled = match (mode.privilege, mode.virtualized) {
+            (Privilege::User, false) => security::USEED,
+            _ => security::SSEED,
+        };
+        if !write || self.csrs.mseccfg & enabled == 0 {
+            Err(ILLEGAL)
+        } else if mode.virtualized {
+            Err(VIRTUAL)
+        } else {
+            Ok(())
+        }
     }
 
     /// mstatus.TVM and hstatus.VTVM.

@@ -2,7 +2,7 @@
 
 use crate::base::Cause;
 use crate::csr::Csrs;
-use crate::extension::Extensions;
+use crate::extension::{Extensions, Options};
 use crate::hart::Hart;
 use crate::system::System;
 
@@ -41,6 +41,8 @@ pub(super) enum Presence {
     Always,
     /// Harts with one of the custom extensions have it.
     Custom(fn(&Extensions) -> bool),
+    /// Harts with a ratified option have it.
+    Option(fn(&Options) -> bool),
     /// Harts with a vector unit have it.
     Vector,
     /// Harts with 64 PMP entries have it.
@@ -60,6 +62,14 @@ pub(super) enum Guard {
     Counter,
     /// mstatus.TVM and hstatus.VTVM.
     Translation,
+    /// menvcfg.CDE, and no guest: Smcdeleg.
+    Delegation,
+    /// No guest while menvcfg.CDE is set: Smcdeleg.
+    Overflows,
+    /// SSE of menvcfg, henvcfg and senvcfg: Zicfiss.
+    ShadowStack,
+    /// mseccfg.SSEED and USEED, and that the access writes: Zkr.
+    Seed,
     /// STCE and TM: Sstc.
     Timer,
     /// hvictl.VTI, of sie and sip in V = 1.
@@ -134,6 +144,8 @@ pub(super) enum Then {
     Protection,
     /// Cached translations and deadlines are void.
     Environment,
+    /// Instructions are looked at, or are not any more.
+    Triggers,
     /// An interrupt file drives its interrupt levels anew.
     File,
 }
@@ -196,6 +208,14 @@ impl Row {
     pub const fn custom(self, present: fn(&Extensions) -> bool) -> Self {
         Self {
             presence: Presence::Custom(present),
+            ..self
+        }
+    }
+
+    /// The same CSR in harts alone that have a ratified option.
+    pub const fn option(self, present: fn(&Options) -> bool) -> Self {
+        Self {
+            presence: Presence::Option(present),
             ..self
         }
     }

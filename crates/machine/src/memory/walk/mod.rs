@@ -39,6 +39,8 @@ const PSEUDO_WRITE: u64 = 0x3020;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Need {
     access: Access,
+    /// Permission to read and to write, whatever the access: a shadow stack's.
+    both: bool,
     execute_for_read: bool,
     mxr: bool,
 }
@@ -46,6 +48,7 @@ struct Need {
 impl Need {
     const fn is_met_by(self, entry: u64) -> bool {
         match self.access {
+            _ if self.both => entry & (READ | WRITE) == READ | WRITE,
             Access::Fetch => entry & EXECUTE != 0,
             Access::Load if self.execute_for_read => entry & EXECUTE != 0,
             Access::Load => entry & READ != 0 || (self.mxr && entry & EXECUTE != 0),
@@ -89,6 +92,9 @@ pub fn walk(
         return walk.first_stage(csrs.vsatp);
     }
     if view.mode.privilege == Privilege::Machine {
+        if view.shadow_stack {
+            return Err(walk.access_fault());
+        }
         return walk.bare();
     }
     walk.first_stage(csrs.satp)
@@ -100,9 +106,17 @@ enum Step {
     Next(u64),
 }
 
-/// Checks the form of an entry at a level; `None` if it is invalid.
-const fn step(entry: u64, level: u32, pbmt_enabled: bool) -> Option<Step> {
-    if entry & VALID == 0 || entry & RESERVED != 0 || entry & (READ | WRITE) == WRITE {
+/// Tests whether a leaf of the first stage maps a page of a shadow stack, where there are such pages.
+const fn is_shadow_stack(entry: u64) -> bool {
+    entry & (READ | WRITE | EXECUTE) == WRITE
+}
+
+/// Checks the form of an entry at a level by what an envcfg register allows; `None` if it is invalid.
+const fn step(entry: u64, level: u32, configuration: u64) -> Option<Step> {
+    let pbmt_enabled = configuration & envcfg::PBMTE != 0;
+    let shadow_stack = configuration & envcfg::SSE != 0 && is_shadow_stack(entry);
+    let reserved = entry & (READ | WRITE) == WRITE && !shadow_stack;
+    if entry & VALID == 0 || entry & RESERVED != 0 || reserved {
         return None;
     }
     let memory_type = entry & PBMT;
@@ -110,7 +124,7 @@ const fn step(entry: u64, level: u32, pbmt_enabled: bool) -> Option<Step> {
         return None;
     }
     let page = (entry & PPN) >> 10;
-    if entry & (READ | EXECUTE) == 0 {
+    if entry & (READ | WRITE | EXECUTE) == 0 {
         let leaf_bits = USER | ACCESSED | DIRTY | CONTIGUOUS;
         if level == 0 || memory_type != 0 || entry & leaf_bits != 0 {
             return None;
@@ -138,19 +152,28 @@ const fn leaf_address(entry: u64, level: u32, address: u64) -> u64 {
 }
 
 impl Walk<'_> {
+    /// The kind of access that faults tell of.
+    const fn told(&self) -> Access {
+        if self.view.shadow_stack {
+            Access::Store
+        } else {
+            self.access
+        }
+    }
+
     fn page_fault(&self) -> Exception {
         let guest = self.view.mode.virtualized;
-        Exception::at(self.access.page_fault(), self.virtual_address, guest)
+        Exception::at(self.told().page_fault(), self.virtual_address, guest)
     }
 
     fn access_fault(&self) -> Exception {
         let guest = self.view.mode.virtualized;
-        Exception::at(self.access.access_fault(), self.virtual_address, guest)
+        Exception::at(self.told().access_fault(), self.virtual_address, guest)
     }
 
     /// A guest-page fault; `pseudo` is the pseudoinstruction if an implicit access caused it.
     fn guest_page_fault(&self, guest_physical: u64, pseudo: u64) -> Exception {
-        let cause: Cause = self.access.guest_page_fault();
+        let cause: Cause = self.told().guest_page_fault();
         Exception {
             guest_physical,
             // A pseudoinstruction belongs to a non-zero htval only.
@@ -181,6 +204,7 @@ impl Walk<'_> {
     const fn final_need(&self) -> Need {
         Need {
             access: self.access,
+            both: self.view.shadow_stack,
             execute_for_read: self.view.execute_for_read,
             mxr: self.view.guest_mxr,
         }
@@ -189,6 +213,10 @@ impl Walk<'_> {
     /// S-stage or VS-stage.
     fn first_stage(&mut self, atp: u64) -> Result<Mapping, Exception> {
         let Some(levels) = levels(atp) else {
+            // Without a first stage there are no such pages ("Shadow Stack Memory Protection").
+            if self.view.shadow_stack {
+                return Err(self.access_fault());
+            }
             return self.bare();
         };
         let address = self.virtual_address;
@@ -212,7 +240,7 @@ impl Walk<'_> {
                 .ram
                 .read::<u64>(physical)
                 .ok_or_else(|| self.access_fault())?;
-            match step(entry, level, configuration & envcfg::PBMTE != 0) {
+            match step(entry, level, configuration) {
                 None => return Err(self.page_fault()),
                 Some(Step::Next(next)) => {
                     self.trace.global |= entry & GLOBAL != 0;
@@ -234,16 +262,13 @@ impl Walk<'_> {
         place: u64,
         configuration: u64,
     ) -> Result<Mapping, Exception> {
-        let need = Need {
-            mxr: self.view.mxr,
-            ..self.final_need()
-        };
         let user_page = entry & USER != 0;
         let user_mode = self.view.mode.privilege == Privilege::User;
         let sum = self.view.sum && self.access != Access::Fetch;
-        if user_page != user_mode && !(user_page && sum) || !need.is_met_by(entry) {
+        if user_page != user_mode && !(user_page && sum) {
             return Err(self.page_fault());
         }
+        self.check_permission(entry)?;
         let update = self.missing_marks(entry);
         if update != 0 {
             if configuration & envcfg::ADUE == 0 {
@@ -274,6 +299,35 @@ impl Walk<'_> {
         })
     }
 
+    /// Checks what a leaf of the first stage permits: "Shadow Stack Memory Protection" where it or the access is a shadow
+    /// stack's.
+    fn check_permission(&self, entry: u64) -> Result<(), Exception> {
+        if self.view.shadow_stack {
+            return match entry & (READ | WRITE | EXECUTE) {
+                WRITE => Ok(()),
+                // Copied on write, it would be a shadow stack's page.
+                READ => Err(self.page_fault()),
+                _ => Err(self.access_fault()),
+            };
+        }
+        if is_shadow_stack(entry) {
+            return match self.access {
+                Access::Load if self.view.execute_for_read => Err(self.page_fault()),
+                Access::Load => Ok(()),
+                _ => Err(self.access_fault()),
+            };
+        }
+        let need = Need {
+            mxr: self.view.mxr,
+            ..self.final_need()
+        };
+        if need.is_met_by(entry) {
+            Ok(())
+        } else {
+            Err(self.page_fault())
+        }
+    }
+
     /// The bits among A and D that the access needs and the entry lacks.
     const fn missing_marks(&self, entry: u64) -> u64 {
         let needed = match self.access {
@@ -295,6 +349,7 @@ impl Walk<'_> {
         if self.view.mode.virtualized {
             let need = Need {
                 access,
+                both: false,
                 execute_for_read: false,
                 mxr: false,
             };
@@ -367,7 +422,8 @@ impl Walk<'_> {
                 .ram
                 .read::<u64>(place)
                 .ok_or_else(|| self.access_fault())?;
-            match step(entry, level, enabled & envcfg::PBMTE != 0) {
+            // The G-stage has no pages of shadow stacks.
+            match step(entry, level, enabled & !envcfg::SSE) {
                 None => return Err(self.guest_page_fault(address, pseudo)),
                 Some(Step::Next(next)) => table = next,
                 Some(Step::Leaf) => {

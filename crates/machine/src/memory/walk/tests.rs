@@ -53,6 +53,7 @@ impl Bench {
             mxr: false,
             guest_mxr: false,
             execute_for_read: false,
+            shadow_stack: false,
             masking: Masking::None,
         };
         let mut trace = WalkTrace::default();

@@ -37,6 +37,8 @@ enum Aside {
         /// Where the next instruction is, and what it takes to be kept.
         next: u32,
         kept: Kept,
+        /// True if the instruction ends its block: nothing comes back behind it.
+        ends: bool,
     },
     /// Goes where a branch leads that is taken.
     Taken {
@@ -133,6 +135,7 @@ impl<'a> Translator<'a> {
                     at,
                     next,
                     kept,
+                    ends: instruction.operation.ends_block(),
                 });
             }
         }
@@ -153,6 +156,12 @@ impl<'a> Translator<'a> {
         self.slow.push(gap);
     }
 
+    /// Leaves the instruction to the interpreter if a flag of the hart is not zero.
+    fn leave_if_active(&mut self, flag: Place) {
+        self.a.memory_immediate(digit::CMP, flag, 0);
+        self.slow_if(condition::NOT_EQUAL);
+    }
+
     fn aside(&mut self, aside: Aside) {
         match aside {
             Aside::Slow {
@@ -160,12 +169,16 @@ impl<'a> Translator<'a> {
                 at,
                 next,
                 kept,
+                ends,
             } => {
                 for gap in gaps {
                     self.a.fill(gap, self.rare.here());
                 }
                 self.rare.set_wide(RAX, answer(kind::BEFORE, at, 0));
                 self.rare.jump(self.ends.leave);
+                if ends {
+                    return;
+                }
                 self.places.push((at + 1, self.rare.here()));
                 for (host, guest) in KEEPERS.into_iter().zip(kept.guests) {
                     if let Some(guest) = guest {
@@ -411,6 +424,9 @@ impl<'a> Translator<'a> {
                 self.go(i64::from(i.immediate), i.count, self.at);
             }
             Operation::Jalr => {
+                if !matches!(i.rs1, 1 | 5 | 7) {
+                    self.leave_if_active(hart!(landing_pads));
+                }
                 let base = self.get(i.rs1, None);
                 self.a.memory(Quad, op::LEA, RCX, at(base, i.immediate));
                 self.a.immediate(Quad, digit::AND, RCX, -2);
@@ -443,6 +459,13 @@ impl<'a> Translator<'a> {
             Operation::AmoW => return self.atomic(i, Double),
             Operation::AmoD => return self.atomic(i, Quad),
             Operation::Nop => {}
+            Operation::ShadowStack => {
+                self.leave_if_active(hart!(shadow_stacks));
+                if i.rd != DISCARD {
+                    self.a.registers(Double, op::XOR, RAX, RAX);
+                    self.put(i.rd);
+                }
+            }
             Operation::Fence if self.has_room(|costs| costs.fence) => {
                 if self.costs.is_some() {
                     self.store_buffer();

@@ -13,6 +13,7 @@ fn view(virtualized: bool) -> View {
         mxr: false,
         guest_mxr: false,
         execute_for_read: false,
+        shadow_stack: false,
         masking: super::super::Masking::None,
     }
 }

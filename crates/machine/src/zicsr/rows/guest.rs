@@ -4,7 +4,7 @@ use super::legal::{EPC, SELECT, vector};
 use crate::base::InterruptFile;
 use crate::csr::field::{interrupt, stateen, status};
 use crate::csr::number as csr;
-use crate::csr::warl::{replace, space, with_sd};
+use crate::csr::warl::{replace, space, with_sd, without_interrupts};
 use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 
 pub(in crate::zicsr) const ROWS: &[Row] = &[
@@ -12,7 +12,10 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         csr::VSSTATUS,
         "vsstatus",
         Read::State(|csrs| with_sd(csrs.vsstatus | status::UXL_64)),
-        Write::Masked(|csrs| &mut csrs.vsstatus, status::SUPERVISOR),
+        Write::Hart(|hart, _, value, _| {
+            hart.csrs.vsstatus = without_interrupts(value & hart.guest_status_fields());
+            Ok(())
+        }),
     )
     .then(Then::Status),
     Row::new(
@@ -49,17 +52,33 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::VSIREG,
         "vsireg",
-        Read::Hart(|hart, _, system| {
-            let file = InterruptFile::Guest(hart.csrs.vgein());
-            hart.read_indirect(file, hart.csrs.vsiselect, system)
-        }),
-        Write::Hart(|hart, _, value, system| {
-            let file = InterruptFile::Guest(hart.csrs.vgein());
-            hart.write_indirect(file, hart.csrs.vsiselect, value, system)
-        }),
+        Read::Hart(|hart, _, system| hart.read_guest_indirect(1, system)),
+        Write::Hart(|hart, _, value, system| hart.write_guest_indirect(1, value, system)),
     )
     .guard(Guard::State(stateen::CSRIND))
     .then(Then::File),
+    Row::new(
+        csr::VSIREG2,
+        "vsireg2",
+        Read::Hart(|hart, index, system| hart.read_guest_indirect(2 + index, system)),
+        Write::Hart(|hart, index, value, system| {
+            hart.write_guest_indirect(2 + index, value, system)
+        }),
+    )
+    .to(csr::VSIREG3)
+    .option(|options| options.counter_delegation)
+    .guard(Guard::State(stateen::CSRIND)),
+    Row::new(
+        csr::VSIREG4,
+        "vsireg4",
+        Read::Hart(|hart, index, system| hart.read_guest_indirect(4 + index, system)),
+        Write::Hart(|hart, index, value, system| {
+            hart.write_guest_indirect(4 + index, value, system)
+        }),
+    )
+    .to(csr::VSIREG6)
+    .option(|options| options.counter_delegation)
+    .guard(Guard::State(stateen::CSRIND)),
     Row::new(
         csr::VSTOPEI,
         "vstopei",

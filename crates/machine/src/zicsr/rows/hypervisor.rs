@@ -63,9 +63,13 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         csr::HENVCFG,
         "henvcfg",
         Read::State(|csrs| csrs.henvcfg),
-        Write::State(|csrs, value| {
-            let gated = envcfg::GATED & csrs.menvcfg;
-            csrs.henvcfg = environment(csrs.henvcfg, value, envcfg::SUPERVISOR | gated);
+        Write::Hart(|hart, _, value, _| {
+            let mask = hart.environment_fields();
+            let csrs = &mut hart.csrs;
+            let mask = mask & !envcfg::CDE & (!envcfg::GATED | csrs.menvcfg);
+            csrs.henvcfg = environment(csrs.henvcfg, value, mask);
+            hart.clear_disabled_traps();
+            Ok(())
         }),
     )
     .guard(Guard::State(stateen::ENVCFG))

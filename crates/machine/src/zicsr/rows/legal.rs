@@ -2,8 +2,8 @@
 
 /// CSRs of which the lower half exists: counter enables, xtinst.
 pub(super) const WORD: u64 = 0xffff_ffff;
-/// Width of *iselect: enough for every register that the AIA defines.
-pub(super) const SELECT: u64 = 0x1ff;
+/// *iselect: as many values as siselect and vsiselect must hold at least (Sscsrind).
+pub(super) const SELECT: u64 = 0xfff;
 
 /// xepc: instructions are aligned to two bytes.
 pub(super) const EPC: u64 = !1;

@@ -2,14 +2,15 @@
 
 use super::legal::{EPC, SELECT, WORD, vector};
 use crate::base::InterruptFile;
-use crate::csr::field::{envcfg, interrupt, stateen, status};
+use crate::csr::field::{self, envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;
 use crate::csr::warl::{environment, machine_status, replace, security, with_sd};
 use crate::csr::{Csrs, MISA, MISA_V};
+use crate::extension::Options;
 use crate::zicsr::row::{Read, Row, Then, Write, register};
 
 /// Exceptions that medeleg can delegate: all but ecall from M-mode and the reserved ones.
-const MEDELEG: u64 = 0x00f0_b7ff;
+const MEDELEG: u64 = 0x00f4_b7ff;
 
 /// The row of the pmpcfg register with this number.
 macro_rules! protection {
@@ -29,7 +30,11 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         csr::MSTATUS,
         "mstatus",
         Read::State(|csrs| with_sd(csrs.mstatus | status::XL_64)),
-        Write::Legal(|csrs| &mut csrs.mstatus, machine_status),
+        Write::Hart(|hart, _, value, _| {
+            let mask = hart.machine_status_fields();
+            hart.csrs.mstatus = machine_status(hart.csrs.mstatus, value, mask);
+            Ok(())
+        }),
     )
     .then(Then::Status),
     Row::read_only(
@@ -56,30 +61,38 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     register!(MIE, "mie", mie, interrupt::ALL).then(Then::Interrupts),
     register!(MTVEC, "mtvec", mtvec, legal vector),
     register!(MCOUNTEREN, "mcounteren", mcounteren, WORD),
-    // No virtual interrupts beyond those of the hypervisor extension.
-    Row::zero(csr::MVIEN, "mvien"),
+    Row::new(
+        csr::MVIEN,
+        "mvien",
+        Read::State(|csrs| csrs.mvien),
+        Write::Hart(|hart, _, value, _| {
+            hart.csrs.mvien = value & hart.deliverable();
+            Ok(())
+        }),
+    )
+    .then(Then::Interrupts),
     Row::new(
         csr::MVIP,
         "mvip",
-        Read::State(|csrs| csrs.mip & interrupt::SUPERVISOR),
-        Write::State(|csrs, value| write_pending(csrs, value, 0)),
+        Read::State(|csrs| csrs.mip & interrupt::SUPERVISOR | csrs.delivered),
+        Write::Hart(|hart, _, value, _| {
+            write_pending(&mut hart.csrs, value, 0);
+            hart.csrs.delivered = value & hart.deliverable();
+            Ok(())
+        }),
     )
-    .basis(|csrs| csrs.mip)
+    .basis(|csrs| csrs.mip & !interrupt::LCOFI | csrs.delivered)
     .then(Then::Interrupts),
     Row::new(
         csr::MENVCFG,
         "menvcfg",
         Read::State(|csrs| csrs.menvcfg),
         Write::Hart(|hart, _, value, _| {
-            let svadu = if hart.extension.svadu {
-                envcfg::ADUE
-            } else {
-                0
-            };
-            let mask = envcfg::MACHINE & !envcfg::ADUE | svadu;
+            let mask = hart.environment_fields();
             let csrs = &mut hart.csrs;
             csrs.menvcfg = environment(csrs.menvcfg, value, mask);
-            csrs.henvcfg &= envcfg::SUPERVISOR | csrs.menvcfg & envcfg::GATED;
+            csrs.henvcfg &= !envcfg::GATED | csrs.menvcfg;
+            hart.clear_disabled_traps();
             Ok(())
         }),
     )
@@ -109,6 +122,26 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
             Ok(())
         }),
     ),
+    Row::new(
+        csr::MCYCLECFG,
+        "mcyclecfg",
+        Read::State(|csrs| csrs.mcyclecfg),
+        Write::Hart(|hart, _, value, _| {
+            hart.write_filter(0, value);
+            Ok(())
+        }),
+    )
+    .option(|options| options.counter_filters),
+    Row::new(
+        csr::MINSTRETCFG,
+        "minstretcfg",
+        Read::State(|csrs| csrs.minstretcfg),
+        Write::Hart(|hart, _, value, _| {
+            hart.write_filter(2, value);
+            Ok(())
+        }),
+    )
+    .option(|options| options.counter_filters),
     Row::new(
         csr::MHPMEVENT3,
         "mhpmevent3",
@@ -153,7 +186,17 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Write::Hart(|hart, _, _, system| hart.claim_top(InterruptFile::Machine, system)),
     )
     .then(Then::File),
-    register!(MSECCFG, "mseccfg", mseccfg, legal security).then(Then::Masking),
+    Row::new(
+        csr::MSECCFG,
+        "mseccfg",
+        Read::State(|csrs| csrs.mseccfg),
+        Write::Hart(|hart, _, value, _| {
+            let mask = security_fields(&hart.extension.options);
+            hart.csrs.mseccfg = security(hart.csrs.mseccfg, value, mask);
+            Ok(())
+        }),
+    )
+    .then(Then::Masking),
     // RV64 has the even registers alone.
     protection!(PMPCFG0, "pmpcfg0", 0),
     protection!(PMPCFG2, "pmpcfg2", 2),
@@ -223,6 +266,17 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Read::Hart(|hart, _, system| Ok(hart.machine_top(hart.pending(system)))),
     ),
 ];
+
+/// Fields of mseccfg that exist.
+const fn security_fields(options: &Options) -> u64 {
+    let seeds = field::security::SSEED | field::security::USEED;
+    let pads = if options.landing_pads {
+        field::security::MLPE
+    } else {
+        0
+    };
+    envcfg::PMM | pads | if options.entropy { seeds } else { 0 }
+}
 
 /// Bits that software can set in mip: STIP unless stimecmp drives it, and `more`.
 fn write_pending(csrs: &mut Csrs, value: u64, more: u64) {

@@ -1,10 +1,10 @@
-//! CSRs of U-mode: "F", "Zicntr" and "Zihpm".
+//! CSRs of U-mode: "F", "Zicfiss", "Zkr", "Zicntr" and "Zihpm".
 
 use crate::base::Cycles;
 use crate::csr::number as csr;
 use crate::hart::Hart;
 use crate::system::System;
-use crate::zicsr::row::{Guard, Read, Row, Then, Write};
+use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 
 pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
@@ -31,6 +31,24 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     )
     .guard(Guard::Float)
     .then(Then::FloatDirty),
+    register!(SSP, "ssp", ssp, !7)
+        .option(|options| options.shadow_stacks)
+        .guard(Guard::ShadowStack),
+    // Every access writes. It reads the next value, and takes it away.
+    Row::new(
+        csr::SEED,
+        "seed",
+        Read::Hart(|hart, _, _| {
+            let mut next = hart.extension.entropy;
+            Ok(ES16 | next.next() & 0xffff)
+        }),
+        Write::Hart(|hart, _, _, _| {
+            hart.extension.entropy.next();
+            Ok(())
+        }),
+    )
+    .option(|options| options.entropy)
+    .guard(Guard::Seed),
     Row::read_only(
         csr::CYCLE,
         "cycle",
@@ -57,6 +75,9 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     .to(csr::HPMCOUNTER31)
     .guard(Guard::Counter),
 ];
+
+/// OPST of seed: sixteen bits of entropy are there ("Zkr", "The `seed` CSR").
+const ES16: u64 = 2 << 30;
 
 /// time, in V = 1 with htimedelta.
 fn time(hart: &Hart, system: &System) -> u64 {
