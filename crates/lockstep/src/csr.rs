@@ -12,8 +12,9 @@ pub fn name(number: u16) -> String {
 }
 
 /// CSRs that the harness sets before each program, in this order.
-pub const SET: [u16; 53] = [
+pub const SET: [u16; 54] = [
     FCSR,
+    SSP,
     MSECCFG,
     MEDELEG,
     MIDELEG,
@@ -69,12 +70,12 @@ pub const SET: [u16; 53] = [
 ];
 
 /// CSRs that are compared when a program has ended. FCSR is last: before it, floating point is switched on.
-pub const COMPARED: [u16; 48] = [
-    MEDELEG, MIDELEG, MIE, MCOUNTEREN, MENVCFG, MSTATEEN0, STVEC, SSCRATCH, SCOUNTEREN, SENVCFG,
-    SSTATEEN0, SEPC, SCAUSE, STVAL, SATP, HEDELEG, HIDELEG, HVIP, HCOUNTEREN, HENVCFG, HSTATEEN0,
-    HGEIE, HTVAL, HTINST, HGATP, HVICTL, VSSTATUS, VSTVEC, VSSCRATCH, VSEPC, VSCAUSE, VSTVAL,
-    VSATP, STIMECMP, VSTIMECMP, PMPADDR0, PMPADDR1, PMPCFG0, MIP, SIE, SIP, VSIE, VSIP, HIP,
-    SSTATUS, MSTATUS, HSTATUS, FCSR,
+pub const COMPARED: [u16; 49] = [
+    SSP, MEDELEG, MIDELEG, MIE, MCOUNTEREN, MENVCFG, MSTATEEN0, STVEC, SSCRATCH, SCOUNTEREN,
+    SENVCFG, SSTATEEN0, SEPC, SCAUSE, STVAL, SATP, HEDELEG, HIDELEG, HVIP, HCOUNTEREN, HENVCFG,
+    HSTATEEN0, HGEIE, HTVAL, HTINST, HGATP, HVICTL, VSSTATUS, VSTVEC, VSSCRATCH, VSEPC, VSCAUSE,
+    VSTVAL, VSATP, STIMECMP, VSTIMECMP, PMPADDR0, PMPADDR1, PMPCFG0, MIP, SIE, SIP, VSIE, VSIP,
+    HIP, SSTATUS, MSTATUS, HSTATUS, FCSR,
 ];
 
 /// CSRs of the vector unit that are compared behind these when a program that may use it has ended.

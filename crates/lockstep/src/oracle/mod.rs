@@ -41,6 +41,7 @@ impl Oracle {
             vectors: 0,
             // Spike refuses them: "Vector Register Grouping" leaves the choice.
             wide_fractions: matches!(self, Self::Qemu),
+            control_flow: true,
         }
     }
 

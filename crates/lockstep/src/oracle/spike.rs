@@ -10,7 +10,7 @@ pub(super) const NAME: &str = "spike";
 /// The extensions of this machine that it has.
 const ISA: &str = "rv64gch_zicntr_zba_zbb_zbc_zbs_zbkb_zbkx_zicond_zfh_zfa_zicbom_zicbop_zicboz_zawrs_\
     zacas_zabha_zimop_zcb_zcmop_zihintntl_sstc_svadu_svpbmt_svnapot_svinval_zihintpause_zicclsm_\
-    smaia_ssaia_smstateen_smmpm_smnpm_ssnpm";
+    smaia_ssaia_smstateen_smmpm_smnpm_ssnpm_zicfilp_zicfiss_ssdbltrp_smcntrpmf_zkr";
 
 /// The extensions with a vector unit whose registers have so many bits, or without one.
 fn isa(vectors: u16) -> String {

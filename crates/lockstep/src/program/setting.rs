@@ -43,6 +43,8 @@ pub struct Features {
     pub interrupts: bool,
     /// PMP entries over data pages and page tables.
     pub protection: bool,
+    /// Landing pads, shadow stacks and double traps.
+    pub control_flow: bool,
     /// Pointer masking.
     pub masking: bool,
     /// Bits of a vector register, 0 for programs without vectors.

@@ -37,11 +37,17 @@ const TVM: u64 = 1 << 20;
 const TW: u64 = 1 << 21;
 const TSR: u64 = 1 << 22;
 const MPV: u64 = 1 << 39;
+/// Of menvcfg, henvcfg and senvcfg.
+const LPE: u64 = 1 << 2;
+const SSE: u64 = 1 << 3;
+const DTE: u64 = 1 << 59;
+/// Of mseccfg.
+const MLPE: u64 = 1 << 10;
 
 /// Exceptions that may be delegated: not the ECALLs that the handlers use.
 /// Nor misaligned fetches, which cannot happen with the C extension.
-const MEDELEG: u64 = 0x00f0_b1fe;
-const HEDELEG: u64 = 0x0000_b1fe;
+const MEDELEG: u64 = 0x00f4_b1fe;
+const HEDELEG: u64 = 0x0004_b1fe;
 const SUPERVISOR_INTERRUPTS: u64 = 0x222;
 const VIRTUAL_INTERRUPTS: u64 = 0x444;
 /// The supervisors' timers.
@@ -137,13 +143,20 @@ impl Basis<'_> {
             csr::MCOUNTEREN | csr::SCOUNTEREN | csr::HCOUNTEREN => some(random, 7),
             csr::MENVCFG => self.environment,
             csr::HENVCFG => {
-                let gated = self.environment & some(random, 7 << 61 | 3 << 6);
-                gated | random.pick(&[0, 1, 3]) << 4 | masking(self.features, random)
+                let gated = self.environment & some(random, 7 << 61 | DTE | SSE | 3 << 6);
+                let landing = control_flow(self.features, LPE, random);
+                gated | landing | random.pick(&[0, 1, 3]) << 4 | masking(self.features, random)
             }
             csr::SENVCFG => {
-                random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]) | masking(self.features, random)
+                random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0])
+                    | control_flow(self.features, LPE, random)
+                    | control_flow(self.features, SSE, random)
+                    | masking(self.features, random)
             }
-            csr::MSECCFG => masking(self.features, random),
+            csr::MSECCFG => {
+                control_flow(self.features, MLPE, random) | masking(self.features, random)
+            }
+            csr::SSP => self.shadow_stack(random),
             csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => self.features.state_enable(),
             csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & self.features.state_enable(),
             csr::STVEC => self.base + layout::HANDLERS + u64::from(random.chance(30)),
@@ -188,6 +201,17 @@ impl Basis<'_> {
         } else {
             0
         }
+    }
+
+    /// An address of data, aligned as ssp is.
+    fn shadow_stack(&self, random: &mut Random) -> u64 {
+        let views = if self.mode.is_virtual() {
+            &self.tables.virtual_views
+        } else {
+            &self.tables.views
+        };
+        let inside = 8 * random.below(0x200);
+        random.pick(views) & !0xfff | inside
     }
 
     fn hypervisor_status(&self, random: &mut Random) -> u64 {
@@ -254,11 +278,23 @@ fn status(mode: Mode, trapped_wait: bool, features: Features, random: &mut Rando
     status
 }
 
-/// menvcfg: STCE, PBMTE, ADUE, PMM and what concerns cache blocks.
+/// menvcfg: STCE, PBMTE, ADUE, DTE, PMM, LPE, SSE and what concerns cache blocks.
 fn environment(features: Features, random: &mut Random) -> u64 {
     let mut value = random.bits() & (7 << 61 | 1 << 7 | 1 << 6);
     value |= random.pick(&[0, 1, 3]) << 4;
+    for bit in [LPE, SSE, DTE] {
+        value |= control_flow(features, bit, random);
+    }
     value | masking(features, random)
+}
+
+/// A bit of landing pads, shadow stacks or double traps, in half of the cases.
+fn control_flow(features: Features, bit: u64, random: &mut Random) -> u64 {
+    if features.control_flow && random.chance(50) {
+        bit
+    } else {
+        0
+    }
 }
 
 /// A PMM field: mostly no masking, else of 7 or 16 bits.

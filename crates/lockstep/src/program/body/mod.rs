@@ -2,6 +2,7 @@
 
 mod change;
 mod compressed;
+mod control_flow;
 mod float;
 mod integer;
 mod item;
@@ -59,6 +60,7 @@ pub fn make(
             55..66 => float::make(random),
             66..73 => jump(random),
             73..80 => memory::make_guest(mode, random),
+            80..86 if features.control_flow => control_flow::make(random),
             _ => system::make(mode, state, random),
         };
         size += item.size();
