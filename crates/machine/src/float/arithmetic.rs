@@ -253,6 +253,12 @@ pub fn multiply_add<F: Format>(
     rounding: Rounding,
     flags: &mut Flags,
 ) -> F::Bits {
+    if rounding == Rounding::NearestEven
+        && flags.0 & Flags::INEXACT != 0
+        && let Some(result) = F::host_fused(a, b, c)
+    {
+        return result;
+    }
     let (a, b, c) = (unpack::<F>(a), unpack::<F>(b), unpack::<F>(c));
     let sign = a.sign != b.sign;
     let undefined_product = matches!(

@@ -86,6 +86,12 @@ pub trait Format: Copy + core::fmt::Debug {
     /// The host's own operation where it provably gives the same bits and raises no flag but
     /// inexact; `None` where that is not certain. See [`super::shortcut`].
     fn host(operation: HostOperation, a: Self::Bits, b: Self::Bits) -> Option<Self::Bits>;
+
+    /// The same of a × b + c, rounded once.
+    #[inline]
+    fn host_fused(_: Self::Bits, _: Self::Bits, _: Self::Bits) -> Option<Self::Bits> {
+        None
+    }
 }
 
 /// Half precision, binary16: Zfh.
@@ -131,6 +137,12 @@ impl Format for F32 {
     #[inline]
     fn host(operation: HostOperation, a: u32, b: u32) -> Option<u32> {
         super::shortcut::single(operation, f32::from_bits(a), f32::from_bits(b)).map(f32::to_bits)
+    }
+
+    #[inline]
+    fn host_fused(a: u32, b: u32, c: u32) -> Option<u32> {
+        let [a, b, c] = [a, b, c].map(f32::from_bits);
+        super::shortcut::single_fused(a, b, c).map(f32::to_bits)
     }
 }
 

@@ -185,6 +185,23 @@ fn single_arithmetic_is_the_reference_s() {
     arithmetic::<Reference32>(0x5eed_0001);
 }
 
+/// 1 + 2^-12 squared lies half-way between two numbers of single precision but for the addend, which double precision loses.
+#[test]
+fn sums_rounded_to_half_way_are_exact() {
+    let _guard = REFERENCE.lock();
+    let factor = 0x3f80_0800_u32;
+    // 2^-80 and its negative.
+    for addend in [0x1780_0000_u32, 0x9780_0000] {
+        for (mode, reference) in MODES {
+            let [x, z] = [factor, addend].map(Reference32::from_bits);
+            let (value, flags) = flags_of(|| x.fused_mul_add(x, z, reference));
+            check("fma", &addend, mode, (value.to_bits(), flags), |flags| {
+                multiply_add::<F32>(factor, factor, addend, mode, flags)
+            });
+        }
+    }
+}
+
 #[test]
 fn double_arithmetic_is_the_reference_s() {
     arithmetic::<Reference64>(0x5eed_0002);
