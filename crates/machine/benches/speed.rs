@@ -6,6 +6,8 @@
 
 #[path = "../tests/program/mod.rs"]
 mod program;
+#[path = "vectors/mod.rs"]
+mod vectors;
 
 use std::error::Error;
 use std::io::Read;
@@ -333,6 +335,7 @@ fn main() -> Outcome<()> {
             Ok(())
         }
     });
+    let measured = measured.and_then(|()| vectors::measure(&bench.folder));
     std::fs::remove_dir_all(&bench.folder)?;
     measured
 }
