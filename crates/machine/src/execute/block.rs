@@ -18,6 +18,18 @@ struct Cursor {
     /// True if translated code may be entered before the next instruction: at the beginning of a block, and behind an instruction
     /// that it has left to this loop.
     pending: bool,
+    /// True behind an instruction that translated code has left to this loop. It would leave the next one as well, if that is none of
+    /// its own, so it is not entered for that. The beginning of a block is different: its fetch is measured there.
+    inside: bool,
+}
+
+impl Cursor {
+    /// Tests whether translated code is to be entered before the next instruction.
+    #[inline(always)]
+    const fn enters(&self) -> bool {
+        // SAFETY: `at` points into a decoded block, all of which end with an operation that leaves the loop.
+        self.pending && !(self.inside && unsafe { (*self.at).operation }.is_interpreted())
+    }
 }
 
 /// Executes blocks until the limit of the hart's deadlines or something that the caller has to look after.
@@ -35,6 +47,7 @@ pub fn execute<M: Mode>(hart: &mut Hart, system: &mut System) -> Exit {
         at: base,
         block: hart.pc,
         pending: true,
+        inside: false,
     };
     let resumed = hart.resumed(system.memory.code.generation());
     hart.resume.pc = !0;
@@ -56,7 +69,7 @@ pub fn execute<M: Mode>(hart: &mut Hart, system: &mut System) -> Exit {
         // A jump in translated code that wants to know where it leads.
         let mut site = None;
         let jump = loop {
-            if cursor.pending {
+            if cursor.enters() {
                 let at = index_of(base, cursor.at);
                 let after = run_translated::<M>(hart, system, (at, cursor.block), resume.take());
                 match continue_after(&mut cursor, base, after, &mut site) {
@@ -94,6 +107,7 @@ fn begin_block<M: Mode>(
     // SAFETY: an index of a decoded instruction: indices are all forgotten when they lose their meaning.
     cursor.at = unsafe { base.add(index as usize) };
     cursor.pending = native && enter_block(system, index, cursor.block);
+    cursor.inside = false;
     if M::TIMED && !cursor.pending {
         let offset = system.memory.code.offset_of(index);
         hart.measure_fetch(system, offset, cursor.block);
@@ -112,7 +126,12 @@ fn continue_after(
         After::Instruction { at, block, pending } => {
             // SAFETY: a decoded instruction of the block.
             let at = unsafe { base.add(at as usize) };
-            *cursor = Cursor { at, block, pending };
+            *cursor = Cursor {
+                at,
+                block,
+                pending,
+                inside: pending,
+            };
             None
         }
         After::Target { target, from: None } => Some(Step::Leave(Jump::unlinked(target, 0))),

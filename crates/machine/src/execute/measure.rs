@@ -78,6 +78,25 @@ impl Hart {
         self.measure_change::<T>(system, access, address, (offset, count))
     }
 
+    /// Tests whether the filters vouch for an access to the line at an address, which is at `offset` in RAM: it costs nothing.
+    pub(super) fn is_line_free(
+        &self,
+        system: &System,
+        store: bool,
+        address: u64,
+        offset: u64,
+    ) -> bool {
+        let line = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
+        let page = self.name_of(address, self.data_tag);
+        system.timing.as_ref().is_some_and(|timing| {
+            if store {
+                timing.store_is_free(self.id, page, line)
+            } else {
+                timing.load_is_free(self.id, page, line)
+            }
+        })
+    }
+
     /// Charges an atomic access, which needs the line's right to store.
     ///
     /// # Errors

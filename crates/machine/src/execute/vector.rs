@@ -3,6 +3,7 @@
 use super::Mode;
 use super::position::{Position, Step};
 use super::transfer::{load_at, store_at};
+use crate::base::{LINE_SHIFT, PAGE_BYTES};
 use crate::float::{Flags, Rounding};
 use crate::hart::{Hart, Trapped};
 use crate::instruction::DISCARD;
@@ -98,12 +99,27 @@ fn elements<M: Mode, T: Scalar>(
     transfer: &Transfer,
 ) -> Result<StoreOutcome, Trapped> {
     let mut outcome = StoreOutcome::default();
-    for segment in usize::from(hart.vector.vstart)..transfer.end {
-        if !transfer.is_active(&hart.vector, segment) {
-            continue;
-        }
-        match move_segment::<M, T>(hart, system, position, transfer, segment) {
-            Ok(stored) => outcome.discarded_current |= stored.discarded_current,
+    let contiguous = transfer.is_contiguous();
+    let mut segment = usize::from(hart.vector.vstart);
+    while segment < transfer.end {
+        let moved = if contiguous {
+            move_run::<M, T>(hart, system, position, transfer, segment)
+        } else {
+            Ok(0)
+        };
+        let moved = match moved {
+            Ok(0) if !transfer.is_active(&hart.vector, segment) => Ok(1),
+            Ok(0) => {
+                let stored = move_segment::<M, T>(hart, system, position, transfer, segment);
+                stored.map(|stored| {
+                    outcome.discarded_current |= stored.discarded_current;
+                    1
+                })
+            }
+            moved => moved,
+        };
+        match moved {
+            Ok(count) => segment += count,
             // A hart that gives its turn away has met no fault.
             Err(Trapped) if transfer.fault_only_first && segment > 0 && !hart.yielded => {
                 hart.vector.truncate(segment);
@@ -118,6 +134,87 @@ fn elements<M: Mode, T: Scalar>(
     }
     hart.vector.vstart = 0;
     Ok(outcome)
+}
+
+/// Moves as many elements of a contiguous transfer at once as the host TLB has in one page, from one on; gives how many. None, and
+/// nothing has happened, where each of them has to be looked at.
+///
+/// In the timing mode a line is charged for once: the first element that is in it makes the access, and the others hit the line that
+/// has come, which costs nothing and changes nothing in the models. A line that is charged for ends what is moved before.
+fn move_run<M: Mode, T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    transfer: &Transfer,
+    first: usize,
+) -> Result<usize, Trapped> {
+    let address = transfer.address(&hart.vector, first, 0);
+    let entry = if transfer.is_store {
+        hart.tlb.store_entry(address)
+    } else {
+        hart.tlb.load_entry(address)
+    };
+    if !entry.serves::<u8>(address, hart.data_tag) || M::TIMED && !address.is_multiple_of(T::SIZE) {
+        return Ok(0);
+    }
+    let offset = entry.addend.wrapping_add(address);
+    let in_page = PAGE_BYTES - (address & (PAGE_BYTES - 1));
+    let wanted = (transfer.end - first) as u64 * T::SIZE;
+    let mut bytes = wanted.min(in_page) & !(T::SIZE - 1);
+    if M::TIMED {
+        bytes = measured::<T>(
+            hart,
+            system,
+            position,
+            transfer.is_store,
+            (address, offset),
+            bytes,
+        )?;
+    }
+    let (register, from) = (transfer.register(), first * size_of::<T>());
+    if transfer.is_store {
+        let values = hart.vector.bytes(register, from, bytes as usize);
+        if let Some(memory) = system.memory.ram.bytes_mut(offset, values.len() as u64) {
+            memory.copy_from_slice(values);
+        }
+    } else {
+        let values = hart.vector.bytes_mut(register, from, bytes as usize);
+        let memory = system.memory.ram.bytes().get(offset as usize..);
+        if let Some(memory) = memory.and_then(|memory| memory.get(..values.len())) {
+            values.copy_from_slice(memory);
+        }
+    }
+    Ok((bytes / T::SIZE) as usize)
+}
+
+/// How many of `bytes` bytes of a page are charged for now, at least those of the first line: its access is charged if the filters do
+/// not vouch for it.
+fn measured<T: Scalar>(
+    hart: &mut Hart,
+    system: &mut System,
+    position: Position,
+    store: bool,
+    (address, offset): (u64, u64),
+    bytes: u64,
+) -> Result<u64, Trapped> {
+    const LINE: u64 = 1 << LINE_SHIFT;
+    let mut done = 0;
+    while done < bytes {
+        let (at, place) = (address + done, offset + done);
+        if !hart.is_line_free(system, store, at, place) {
+            if done != 0 {
+                break;
+            }
+            let count = position.count();
+            if store {
+                hart.measure_store::<T>(system, at, place, count)?;
+            } else {
+                hart.measure_load::<T>(system, at, place, count)?;
+            }
+        }
+        done += LINE - (at & (LINE - 1));
+    }
+    Ok(done.min(bytes))
 }
 
 fn move_segment<M: Mode, T: Scalar>(

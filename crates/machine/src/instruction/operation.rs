@@ -191,6 +191,24 @@ impl Operation {
         )
     }
 
+    /// Tests whether no translator has it: each is the interpreter's. The first of a block does not count.
+    #[inline]
+    #[must_use]
+    pub const fn is_interpreted(self) -> bool {
+        matches!(
+            self,
+            Self::Vector
+                | Self::VectorTransfer
+                | Self::Float
+                | Self::Flh
+                | Self::Flw
+                | Self::Fld
+                | Self::Fsh
+                | Self::Fsw
+                | Self::Fsd
+        )
+    }
+
     /// Tests whether this is a branch or jump.
     #[must_use]
     pub const fn transfers_control(self) -> bool {

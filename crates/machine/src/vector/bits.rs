@@ -1,7 +1,8 @@
 //! "Zvbb" and "Zvbc": bit manipulation and carry-less multiplication.
 
 use super::encoding::{Reserved, category};
-use super::issue::{Checked, Immediate, Issue, Sources};
+use super::issue::{Checked, Immediate, Issue, Second, Sources};
+use super::lane::{Operands, Which};
 use super::vtype::Width;
 
 /// Low and high half of the product of two elements without carries.
@@ -31,18 +32,17 @@ impl Issue<'_> {
     /// Instructions of OPIVV, OPIVX and OPIVI by funct6; `None` of another.
     pub(super) fn bit_operation(&mut self) -> Option<Checked> {
         use Immediate::Unsigned;
-        let width = self.unit.vtype().width().unwrap_or(Width::BYTE);
         let is_immediate = self.encoding.funct3() == category::INTEGER_IMMEDIATE;
-        let right = move |a, b: u64| rotate_left(width, a, b.wrapping_neg());
+        let right = |of: Operands, amount: u64| rotate_left(of.width, of.a, amount.wrapping_neg());
         Some(match self.encoding.funct6() {
             0x01 if !is_immediate => self.map(Unsigned, |a, b| a & !b),
-            0x14 if !is_immediate => self.map(Unsigned, right),
+            0x14 if !is_immediate => self.each(Unsigned, |of| right(of, of.b)),
             // The immediate's bit 5 stands in funct6's lowest bit.
             0x14 | 0x15 if is_immediate => {
                 let amount = u64::from(self.encoding.funct6() & 1) << 5;
-                self.map(Unsigned, |a, b| right(a, amount | b))
+                self.each(Unsigned, |of| right(of, amount | of.b))
             }
-            0x15 => self.map(Unsigned, |a, b| rotate_left(width, a, b)),
+            0x15 => self.each(Unsigned, |of| rotate_left(of.width, of.a, of.b)),
             0x35 => self.widening_shift(),
             _ => return None,
         })
@@ -58,30 +58,23 @@ impl Issue<'_> {
 
     /// VBREV8, VREV8, VBREV, VCLZ, VCTZ and VCPOP, by vs1.
     pub(super) fn bit_unary(&mut self) -> Checked {
-        let width = self.width()?;
-        let above = 64 - width.bits();
+        let above = |width: Width| 64 - width.bits();
         match self.encoding.vs1() {
-            8 => self.map_one(reverse_in_bytes),
-            9 => self.map_one(|a| a.swap_bytes() >> above),
-            10 => self.map_one(|a| a.reverse_bits() >> above),
-            12 => self.map_one(|a| u64::from(a.leading_zeros() - above)),
-            13 => self.map_one(|a| u64::from(a.trailing_zeros().min(width.bits()))),
-            14 => self.map_one(|a| u64::from(a.count_ones())),
+            8 => self.map_one(|of| reverse_in_bytes(of.a)),
+            9 => self.map_one(|of| of.a.swap_bytes() >> above(of.width)),
+            10 => self.map_one(|of| of.a.reverse_bits() >> above(of.width)),
+            12 => self.map_one(|of| u64::from(of.a.leading_zeros() - above(of.width))),
+            13 => self.map_one(|of| u64::from(of.a.trailing_zeros().min(of.width.bits()))),
+            14 => self.map_one(|of| u64::from(of.a.count_ones())),
             _ => Err(Reserved),
         }
     }
 
     /// `vd[i] = f(vs2[i])`, both of SEW.
-    fn map_one(&mut self, f: impl Fn(u64) -> u64) -> Checked {
-        let (vd, vs2, width) = (self.encoding.vd(), self.encoding.vs2(), self.width()?);
-        let sources = Sources::of(&[self.group(vs2)?]);
+    fn map_one(&mut self, f: impl Fn(Operands) -> u64) -> Checked {
+        let sources = Sources::of(&[self.group(self.encoding.vs2())?]);
         self.check(self.destination()?, &sources)?;
-        for index in self.body() {
-            if self.is_active(index) {
-                let value = f(self.unit.element(vs2, index, width));
-                self.unit.set_element(vd, index, width, value);
-            }
-        }
+        self.compute(Second::Scalar(0), Which::Active, f)?;
         self.done()
     }
 

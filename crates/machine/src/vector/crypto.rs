@@ -53,9 +53,9 @@ impl Issue<'_> {
             0x2a => self.blocks(|old, key, _| sbox::aes_key_256(old, key, rounds & 15)),
             0x2b => self.sm3_compress(rounds),
             0x2c => self.blocks_of_three(|y, h, x| multiply(xor(y, x), h)),
-            0x2d => self.sha2(sha::schedule::<u32>, sha::schedule::<u64>),
-            0x2e => self.sha2(sha::compress::<u32, true>, sha::compress::<u64, true>),
-            0x2f => self.sha2(sha::compress::<u32, false>, sha::compress::<u64, false>),
+            0x2d => self.sha2(sha::Step::Schedule),
+            0x2e => self.sha2(sha::Step::CompressUpper),
+            0x2f => self.sha2(sha::Step::CompressLower),
             _ => Err(Reserved),
         }
     }
@@ -76,17 +76,17 @@ impl Issue<'_> {
 
     fn words<const N: usize>(&self, register: u8, block: usize) -> [u32; N] {
         let mut words = [0; N];
-        for (index, word) in words.iter_mut().enumerate() {
-            *word = self.unit.element(register, block * N + index, Width::WORD) as u32;
+        let bytes = self.unit.bytes(register, block * N * 4, N * 4);
+        for (to, from) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *to = u32::from_le_bytes(*from);
         }
         words
     }
 
     fn set_words<const N: usize>(&mut self, register: u8, block: usize, words: [u32; N]) {
-        for (index, word) in words.into_iter().enumerate() {
-            let at = block * N + index;
-            self.unit
-                .set_element(register, at, Width::WORD, word.into());
+        let bytes = self.unit.bytes_mut(register, block * N * 4, N * 4);
+        for (to, from) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = from.to_le_bytes();
         }
     }
 
@@ -174,32 +174,34 @@ impl Issue<'_> {
     }
 
     /// VSHA2MS, VSHA2CH and VSHA2CL: SHA-256 on words, SHA-512 on doublewords.
-    fn sha2(
-        &mut self,
-        words: fn([u64; BLOCK], [u64; BLOCK], [u64; BLOCK]) -> [u64; BLOCK],
-        doublewords: fn([u64; BLOCK], [u64; BLOCK], [u64; BLOCK]) -> [u64; BLOCK],
-    ) -> Checked {
+    fn sha2(&mut self, step: sha::Step) -> Checked {
         let width = self.width()?;
-        let f = match width {
-            Width::WORD => words,
-            Width::DOUBLE => doublewords,
-            _ => return Err(Reserved),
-        };
+        if width != Width::WORD && width != Width::DOUBLE {
+            return Err(Reserved);
+        }
         self.check_groups(BLOCK)?;
         let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
         let sources = [self.group(vs2)?, self.group(vs1)?];
         check(self.destination()?, &sources, false, Overlap::Never)?;
         for block in self.body_groups(BLOCK) {
-            let read = |register| {
-                [0, 1, 2, 3].map(|index| self.unit.element(register, block * BLOCK + index, width))
-            };
-            let result = f(read(vd), read(vs2), read(vs1));
-            for (index, value) in result.into_iter().enumerate() {
-                self.unit
-                    .set_element(vd, block * BLOCK + index, width, value);
+            if width == Width::WORD {
+                let [old, a, b] = [vd, vs2, vs1].map(|register| self.words(register, block));
+                self.set_words(vd, block, sha::step(step, old, a, b));
+            } else {
+                let [old, a, b] = [vd, vs2, vs1].map(|register| self.doublewords(register, block));
+                let result = sha::step(step, old, a, b);
+                for (index, value) in result.into_iter().enumerate() {
+                    let at = block * BLOCK + index;
+                    self.unit.set_element(vd, at, Width::DOUBLE, value);
+                }
             }
         }
         self.done()
+    }
+
+    fn doublewords(&self, register: u8, block: usize) -> [u64; BLOCK] {
+        let at = block * BLOCK;
+        [0, 1, 2, 3].map(|index| self.unit.element(register, at + index, Width::DOUBLE))
     }
 
     /// VSM3ME: eight more words of the message. The destination may be vs1.
@@ -270,76 +272,6 @@ fn multiply(a: Words, b: Words) -> Words {
     words_of(product.to_le_bytes().map(u8::reverse_bits))
 }
 
-/// SHA-2: FIPS 180-4.
-mod sha {
-    /// A word of SHA-256 or SHA-512, in an element.
-    pub(super) trait Word {
-        const BITS: u32;
-        /// Rotations of Σ0, Σ1, σ0 and σ1; the last of the small ones is a shift.
-        const ROTATIONS: [[u32; 3]; 4];
-    }
-
-    impl Word for u32 {
-        const BITS: u32 = 32;
-        const ROTATIONS: [[u32; 3]; 4] = [[2, 13, 22], [6, 11, 25], [7, 18, 3], [17, 19, 10]];
-    }
-
-    impl Word for u64 {
-        const BITS: u32 = 64;
-        const ROTATIONS: [[u32; 3]; 4] = [[28, 34, 39], [14, 18, 41], [1, 8, 7], [19, 61, 6]];
-    }
-
-    fn rotate<W: Word>(value: u64, amount: u32) -> u64 {
-        truncate::<W>(value >> amount | value << (W::BITS - amount))
-    }
-
-    const fn truncate<W: Word>(value: u64) -> u64 {
-        value & u64::MAX >> (64 - W::BITS)
-    }
-
-    fn large<W: Word>(which: usize, value: u64) -> u64 {
-        let [a, b, c] = W::ROTATIONS[which];
-        rotate::<W>(value, a) ^ rotate::<W>(value, b) ^ rotate::<W>(value, c)
-    }
-
-    fn small<W: Word>(which: usize, value: u64) -> u64 {
-        let [a, b, c] = W::ROTATIONS[2 + which];
-        rotate::<W>(value, a) ^ rotate::<W>(value, b) ^ value >> c
-    }
-
-    fn sum<W: Word>(values: &[u64]) -> u64 {
-        truncate::<W>(values.iter().fold(0, |sum, value| sum.wrapping_add(*value)))
-    }
-
-    /// Four more words: from W0 to W3; W4, W9, W10, W11; W12 to W15.
-    pub(super) fn schedule<W: Word>(first: [u64; 4], middle: [u64; 4], last: [u64; 4]) -> [u64; 4] {
-        let ([w0, w1, w2, w3], [w4, w9, w10, w11], [w12, _, w14, w15]) = (first, middle, last);
-        let w16 = sum::<W>(&[small::<W>(1, w14), w9, small::<W>(0, w1), w0]);
-        let w17 = sum::<W>(&[small::<W>(1, w15), w10, small::<W>(0, w2), w1]);
-        let w18 = sum::<W>(&[small::<W>(1, w16), w11, small::<W>(0, w3), w2]);
-        let w19 = sum::<W>(&[small::<W>(1, w17), w12, small::<W>(0, w4), w3]);
-        [w16, w17, w18, w19]
-    }
-
-    /// Two rounds, by the upper or the lower two of the words to which the constants have been added.
-    pub(super) fn compress<W: Word, const UPPER: bool>(
-        old: [u64; 4],
-        state: [u64; 4],
-        words: [u64; 4],
-    ) -> [u64; 4] {
-        let ([mut h, mut g, mut d, mut c], [mut f, mut e, mut b, mut a]) = (old, state);
-        let [w0, w1, w2, w3] = words;
-        for word in if UPPER { [w2, w3] } else { [w0, w1] } {
-            let choice = e & f ^ !e & g;
-            let majority = a & b ^ a & c ^ b & c;
-            let t1 = sum::<W>(&[h, large::<W>(1, e), choice, word]);
-            let t2 = sum::<W>(&[large::<W>(0, a), majority]);
-            (h, g, f, e) = (g, f, e, sum::<W>(&[d, t1]));
-            (d, c, b, a) = (c, b, a, sum::<W>(&[t1, t2]));
-        }
-        [f, e, b, a]
-    }
-}
-
+mod sha;
 #[cfg(test)]
 mod tests;

@@ -59,11 +59,11 @@ impl Issue<'_> {
             0x2d => self.narrowing_shift(true),
             0x30 => self.reduce_wide(false),
             0x31 => self.reduce_wide(true),
-            _ => {
-                let groups = [Self::integer, Self::fixed_point, Self::bit_operation];
-                let found = groups.iter().find_map(|group| group(self));
-                found.unwrap_or(Err(Reserved))
+            0x01 | 0x14 | 0x15 | 0x35 => self.bit_operation().unwrap_or(Err(Reserved)),
+            0x20..=0x23 | 0x27 | 0x2a | 0x2b | 0x2e | 0x2f => {
+                self.fixed_point().unwrap_or(Err(Reserved))
             }
+            _ => self.integer().unwrap_or(Err(Reserved)),
         }
     }
 
@@ -78,10 +78,12 @@ impl Issue<'_> {
             Second::Vector(_) => self.vector_only(),
             Second::Scalar(value) => self.scalar_only(value),
         };
-        let groups = [Self::average, Self::multiply, Self::widening];
-        by_kind
-            .or_else(|| groups.iter().find_map(|group| group(self)))
-            .unwrap_or(Err(Reserved))
+        let found = by_kind.or_else(|| match self.encoding.funct6() {
+            0x08..=0x0b => self.average(),
+            0x20..=0x2f => self.multiply(),
+            _ => self.widening(),
+        });
+        found.unwrap_or(Err(Reserved))
     }
 
     fn vector_only(&mut self) -> Option<Checked> {

@@ -30,56 +30,62 @@ const fn bounds(width: Width, signed: bool) -> (i128, i128) {
     }
 }
 
+/// Element as a number.
+fn number(width: Width, value: u64, signed: bool) -> i128 {
+    if signed {
+        i128::from(width.sign_extend(value))
+    } else {
+        i128::from(width.truncate(value))
+    }
+}
+
+/// Cuts a number to what an element holds, and notes that in `saturated`.
+fn saturate(width: Width, value: i128, signed: bool, saturated: &mut bool) -> u64 {
+    let (least, greatest) = bounds(width, signed);
+    let kept = value.clamp(least, greatest);
+    *saturated |= kept != value;
+    kept as u64
+}
+
 impl Issue<'_> {
-    /// Element as a number.
-    fn number(width: Width, value: u64, signed: bool) -> i128 {
-        if signed {
-            i128::from(width.sign_extend(value))
-        } else {
-            i128::from(width.truncate(value))
-        }
-    }
-
-    /// Cuts a number to what an element holds, and notes that in vxsat.
-    fn saturate(&mut self, width: Width, value: i128, signed: bool) -> u64 {
-        let (least, greatest) = bounds(width, signed);
-        let kept = value.clamp(least, greatest);
-        self.unit.vxsat |= kept != value;
-        kept as u64
-    }
-
     fn saturating(&mut self, signed: bool, f: impl Fn(i128, i128) -> i128) -> Checked {
-        let width = self.width()?;
-        self.each(Immediate::Signed, |issue, _, a, b| {
-            let [a, b] = [a, b].map(|value| Self::number(width, value, signed));
-            issue.saturate(width, f(a, b), signed)
-        })
+        let mut saturated = false;
+        let outcome = self.each(Immediate::Signed, |of| {
+            let [a, b] = [of.a, of.b].map(|value| number(of.width, value, signed));
+            saturate(of.width, f(a, b), signed, &mut saturated)
+        });
+        self.unit.vxsat |= saturated;
+        outcome
     }
 
     /// VAADD, VASUB and their likes: half of the sum or difference, rounded.
     fn averaging(&mut self, signed: bool, subtracts: bool) -> Checked {
-        let (width, mode) = (self.width()?, self.unit.vxrm);
-        self.map(Immediate::Signed, |a, b| {
-            let [a, b] = [a, b].map(|value| Self::number(width, value, signed));
+        let mode = self.unit.vxrm;
+        self.each(Immediate::Signed, |of| {
+            let [a, b] = [of.a, of.b].map(|value| number(of.width, value, signed));
             round_off(if subtracts { a - b } else { a + b }, 1, mode) as u64
         })
     }
 
     /// VSMUL: the product as a fraction.
     fn fractional_multiply(&mut self) -> Checked {
-        let (width, mode) = (self.width()?, self.unit.vxrm);
-        self.each(Immediate::Signed, |issue, _, a, b| {
-            let product = Self::number(width, a, true) * Self::number(width, b, true);
-            issue.saturate(width, round_off(product, width.bits() - 1, mode), true)
-        })
+        let mode = self.unit.vxrm;
+        let mut saturated = false;
+        let outcome = self.each(Immediate::Signed, |of| {
+            let product = number(of.width, of.a, true) * number(of.width, of.b, true);
+            let rounded = round_off(product, of.width.bits() - 1, mode);
+            saturate(of.width, rounded, true, &mut saturated)
+        });
+        self.unit.vxsat |= saturated;
+        outcome
     }
 
     /// VSSRL and VSSRA: shifts that round.
     fn scaling_shift(&mut self, signed: bool) -> Checked {
-        let (width, mode) = (self.width()?, self.unit.vxrm);
-        self.map(Immediate::Unsigned, |a, b| {
-            let amount = b as u32 & (width.bits() - 1);
-            round_off(Self::number(width, a, signed), amount, mode) as u64
+        let mode = self.unit.vxrm;
+        self.each(Immediate::Unsigned, |of| {
+            let amount = of.b as u32 & (of.width.bits() - 1);
+            round_off(number(of.width, of.a, signed), amount, mode) as u64
         })
     }
 
@@ -88,8 +94,8 @@ impl Issue<'_> {
         let (width, wide, mode) = (self.width()?, self.wide()?, self.unit.vxrm);
         self.narrow(|issue, a, b| {
             let amount = b as u32 & (wide.bits() - 1);
-            let shifted = round_off(Self::number(wide, a, signed), amount, mode);
-            issue.saturate(width, shifted, signed)
+            let shifted = round_off(number(wide, a, signed), amount, mode);
+            saturate(width, shifted, signed, &mut issue.unit.vxsat)
         })
     }
 

@@ -1,7 +1,9 @@
 //! Floating point: "Vector Floating-Point Instructions".
 
 use super::encoding::{Reserved, category};
+use super::group::Group;
 use super::issue::{Checked, Issue, Output, Second, Sources};
+use super::lane::{Operands, Which};
 use super::vtype::Width;
 use crate::float::{
     self, F16, F32, F64, Flags, Format, Rounding, box_half, box_single, unbox_half, unbox_single,
@@ -159,65 +161,48 @@ impl Issue<'_> {
         }
     }
 
-    /// `vd[i] = f(vd[i], vs2[i], second[i])`, all of SEW.
-    fn float_each(&mut self, mut f: impl FnMut(&mut Flags, u64, u64, u64) -> u64) -> Checked {
+    /// `vd[i] = f(...)`, all of SEW.
+    fn float_each(&mut self, mut f: impl FnMut(&mut Flags, Operands) -> u64) -> Checked {
         let (_, width) = self.float_mode()?;
         let second = self.float_second(width);
-        let (destination, sources) = (self.destination()?, self.sources(second)?);
-        self.check(destination, &sources)?;
-        let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
-        for index in self.body() {
-            if self.is_active(index) {
-                let old = self.unit.element(vd, index, width);
-                let a = self.unit.element(vs2, index, width);
-                let b = self.second_element(second, index, width);
-                let value = f(&mut self.flags, old, a, b);
-                self.unit.set_element(vd, index, width, value);
-            }
-        }
+        self.check(self.destination()?, &self.sources(second)?)?;
+        let mut flags = self.flags;
+        self.compute(second, Which::Active, |operands| f(&mut flags, operands))?;
+        self.flags = flags;
         self.done()
     }
 
     fn float_binary(&mut self, kind: Binary) -> Checked {
-        let (rounding, width) = self.float_mode()?;
-        self.float_each(|flags, _, a, b| with_format!(width, binary(kind, a, b, rounding, flags)))
+        let (rounding, _) = self.float_mode()?;
+        self.float_each(|flags, Operands { width, a, b, .. }| {
+            with_format!(width, binary(kind, a, b, rounding, flags))
+        })
     }
 
     /// VFMADD and its likes, where vd is a factor, and VFMACC and its likes, where vd is the term.
     fn float_fused(&mut self, factor: bool) -> Checked {
-        let (rounding, width) = self.float_mode()?;
+        let (rounding, _) = self.float_mode()?;
         let signs = Signs::of(self.encoding.funct6());
-        self.float_each(|flags, old, a, b| {
-            let operands = if factor { (old, b, a) } else { (a, b, old) };
-            with_format!(width, fused(signs, operands, rounding, flags))
+        self.float_each(|flags, of| {
+            let operands = if factor {
+                (of.old, of.b, of.a)
+            } else {
+                (of.a, of.b, of.old)
+            };
+            with_format!(of.width, fused(signs, operands, rounding, flags))
         })
     }
 
     fn float_compare(&mut self, relation: Relation) -> Checked {
         let (_, width) = self.float_mode()?;
         let second = self.float_second(width);
-        self.compare_each(second, width, |flags, a, b| {
-            with_format!(width, compare(relation, a, b, flags))
-        })
-    }
-
-    fn compare_each(
-        &mut self,
-        second: Second,
-        width: Width,
-        f: impl Fn(&mut Flags, u64, u64) -> bool,
-    ) -> Checked {
         let sources = self.sources(second)?;
-        let vd = self.encoding.vd();
-        self.check(super::group::Group::mask(vd), &sources)?;
-        for index in self.body() {
-            if self.is_active(index) {
-                let a = self.unit.element(self.encoding.vs2(), index, width);
-                let b = self.second_element(second, index, width);
-                let value = f(&mut self.flags, a, b);
-                self.unit.set_mask_bit(vd, index, value);
-            }
-        }
+        self.check(Group::mask(self.encoding.vd()), &sources)?;
+        let mut flags = self.flags;
+        self.test(second, Which::Active, |Operands { width, a, b, .. }| {
+            with_format!(width, compare(relation, a, b, &mut flags))
+        })?;
+        self.flags = flags;
         self.done()
     }
 
@@ -225,11 +210,7 @@ impl Issue<'_> {
     fn float_merge(&mut self) -> Checked {
         let (_, width) = self.float_mode()?;
         let scalar = self.float_scalar(width);
-        let (vd, vs2, masked) = (
-            self.encoding.vd(),
-            self.encoding.vs2(),
-            self.encoding.is_masked(),
-        );
+        let (vs2, masked) = (self.encoding.vs2(), self.encoding.is_masked());
         let sources = if masked {
             Sources::of(&[self.group(vs2)?])
         } else if vs2 == 0 {
@@ -238,14 +219,9 @@ impl Issue<'_> {
             return Err(Reserved);
         };
         self.check(self.destination()?, &sources)?;
-        for index in self.body() {
-            let value = if masked && !self.unit.mask_bit(0, index) {
-                self.unit.element(vs2, index, width)
-            } else {
-                scalar
-            };
-            self.unit.set_element(vd, index, width, value);
-        }
+        self.compute(Second::Scalar(scalar), Which::All, |of| {
+            if masked && !of.bit { of.a } else { of.b }
+        })?;
         self.done()
     }
 
@@ -310,19 +286,25 @@ impl Issue<'_> {
     /// VFREDUSUM, VFREDOSUM, VFREDMIN and VFREDMAX. The unordered sum is made in the order of the elements too.
     fn float_reduce(&mut self, kind: Binary) -> Checked {
         let (rounding, width) = self.float_mode()?;
-        self.fold(width, |issue, a, b| {
-            with_format!(width, binary(kind, a, b, rounding, &mut issue.flags))
-        })
+        let mut flags = self.flags;
+        let outcome = self.fold(width, |a, b| {
+            with_format!(width, binary(kind, a, b, rounding, &mut flags))
+        });
+        self.flags = flags;
+        outcome
     }
 
     fn float_reduce_wide(&mut self) -> Checked {
         let (rounding, width) = self.float_mode()?;
         let wide = self.wide()?;
-        self.fold(wide, |issue, sum, element| {
-            let element = widened(width, element, &mut issue.flags);
-            let (kind, flags) = (Binary::Add, &mut issue.flags);
-            with_format!(wide, binary(kind, sum, element, rounding, flags))
-        })
+        let mut flags = self.flags;
+        let outcome = self.fold(wide, |sum, element| {
+            let element = widened(width, element, &mut flags);
+            let kind = Binary::Add;
+            with_format!(wide, binary(kind, sum, element, rounding, &mut flags))
+        });
+        self.flags = flags;
+        outcome
     }
 
     /// VFMV.F.S: element 0, boxed.

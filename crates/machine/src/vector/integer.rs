@@ -3,6 +3,7 @@
 use super::encoding::Reserved;
 use super::group::{Group, Overlap, check};
 use super::issue::{Checked, Immediate, Issue, Second, Sources};
+use super::lane::{Operands, Which};
 use super::vtype::Width;
 
 /// Largest of the low bits of two values, or the least, as signed numbers.
@@ -20,45 +21,43 @@ impl Issue<'_> {
     /// OPIVV, OPIVX and OPIVI of one width, by funct6; `None` of another kind of instruction.
     pub(super) fn integer(&mut self) -> Option<Checked> {
         use Immediate::{Signed, Unsigned};
-        let width = self.unit.vtype().width().unwrap_or(Width::BYTE);
         Some(match self.encoding.funct6() {
             0x00 => self.map(Signed, u64::wrapping_add),
             0x02 => self.map(Signed, u64::wrapping_sub),
             0x03 => self.map(Signed, |a, b| b.wrapping_sub(a)),
             0x04 => self.map(Signed, u64::min),
-            0x05 => self.map(Signed, |a, b| signed_choice(width, a, b, false)),
+            0x05 => self.each(Signed, |of| signed_choice(of.width, of.a, of.b, false)),
             0x06 => self.map(Signed, u64::max),
-            0x07 => self.map(Signed, |a, b| signed_choice(width, a, b, true)),
+            0x07 => self.each(Signed, |of| signed_choice(of.width, of.a, of.b, true)),
             0x09 => self.map(Signed, |a, b| a & b),
             0x0a => self.map(Signed, |a, b| a | b),
             0x0b => self.map(Signed, |a, b| a ^ b),
-            0x25 => self.map(Unsigned, |a, b| a << amount(width, b)),
-            0x28 => self.map(Unsigned, |a, b| a >> amount(width, b)),
-            0x29 => self.map(Unsigned, |a, b| {
-                (width.sign_extend(a) >> amount(width, b)).cast_unsigned()
+            0x25 => self.each(Unsigned, |of| of.a << amount(of.width, of.b)),
+            0x28 => self.each(Unsigned, |of| of.a >> amount(of.width, of.b)),
+            0x29 => self.each(Unsigned, |of| {
+                (of.width.sign_extend(of.a) >> amount(of.width, of.b)).cast_unsigned()
             }),
-            _ => return self.compare(width),
+            _ => return self.compare(),
         })
     }
 
     /// "Vector Integer Compare Instructions".
-    fn compare(&mut self, width: Width) -> Option<Checked> {
-        let signed = |value| width.sign_extend(value);
+    fn compare(&mut self) -> Option<Checked> {
         Some(match self.encoding.funct6() {
-            0x18 => self.test(|a, b| a == b),
-            0x19 => self.test(|a, b| a != b),
-            0x1a => self.test(|a, b| a < b),
-            0x1b => self.test(|a, b| signed(a) < signed(b)),
-            0x1c => self.test(|a, b| a <= b),
-            0x1d => self.test(|a, b| signed(a) <= signed(b)),
-            0x1e => self.test(|a, b| a > b),
-            0x1f => self.test(|a, b| signed(a) > signed(b)),
+            0x18 => self.relate(|of| of.a == of.b),
+            0x19 => self.relate(|of| of.a != of.b),
+            0x1a => self.relate(|of| of.a < of.b),
+            0x1b => self.relate(|of| of.width.sign_extend(of.a) < of.width.sign_extend(of.b)),
+            0x1c => self.relate(|of| of.a <= of.b),
+            0x1d => self.relate(|of| of.width.sign_extend(of.a) <= of.width.sign_extend(of.b)),
+            0x1e => self.relate(|of| of.a > of.b),
+            0x1f => self.relate(|of| of.width.sign_extend(of.a) > of.width.sign_extend(of.b)),
             _ => return None,
         })
     }
 
-    fn test(&mut self, f: impl Fn(u64, u64) -> bool) -> Checked {
-        self.each_to_mask(Immediate::Signed, false, |_, _, a, b| f(a, b))
+    fn relate(&mut self, f: impl Fn(Operands) -> bool) -> Checked {
+        self.each_to_mask(Immediate::Signed, Which::Active, f)
     }
 
     /// VADC and VSBC, whose mask is an operand: "Vector Integer Add-with-Carry / Subtract-with-Borrow Instructions".
@@ -66,43 +65,33 @@ impl Issue<'_> {
         if !self.encoding.is_masked() {
             return Err(Reserved);
         }
-        self.select_each(|a, b, carry| {
-            let carry = u64::from(carry);
+        self.select_each(|of| {
+            let carry = u64::from(of.bit);
             if subtracts {
-                a.wrapping_sub(b).wrapping_sub(carry)
+                of.a.wrapping_sub(of.b).wrapping_sub(carry)
             } else {
-                a.wrapping_add(b).wrapping_add(carry)
+                of.a.wrapping_add(of.b).wrapping_add(carry)
             }
         })
     }
 
-    /// `vd[i] = f(vs2[i], second[i], v0.mask[i])` of all elements of the body.
-    pub(super) fn select_each(&mut self, f: impl Fn(u64, u64, bool) -> u64) -> Checked {
+    /// `vd[i] = f(...)` of all elements of the body, with v0 as an operand.
+    pub(super) fn select_each(&mut self, f: impl Fn(Operands) -> u64) -> Checked {
         let second = self.second(Immediate::Signed);
-        let (destination, sources) = (self.destination()?, self.sources(second)?);
-        self.check(destination, &sources)?;
-        let width = self.width()?;
-        let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
-        for index in self.body() {
-            let a = self.unit.element(vs2, index, width);
-            let b = self.second_element(second, index, width);
-            let value = f(a, b, self.unit.mask_bit(0, index));
-            self.unit.set_element(vd, index, width, value);
-        }
+        self.check(self.destination()?, &self.sources(second)?)?;
+        self.compute(second, Which::All, f)?;
         self.done()
     }
 
     /// VMADC and VMSBC: the carry or the borrow, with that of v0 if vm is clear.
     pub(super) fn carry_out(&mut self, subtracts: bool) -> Checked {
-        let width = self.width()?;
-        let has_carry = self.encoding.is_masked();
-        self.each_to_mask(Immediate::Signed, true, |issue, index, a, b| {
-            let carry = u128::from(has_carry && issue.unit.mask_bit(0, index));
-            let (a, b) = (u128::from(a), u128::from(b));
+        self.each_to_mask(Immediate::Signed, Which::All, |of| {
+            let carry = u128::from(of.bit);
+            let (a, b) = (u128::from(of.a), u128::from(of.b));
             if subtracts {
                 a < b + carry
             } else {
-                (a + b + carry) >> width.bits() != 0
+                (a + b + carry) >> of.width.bits() != 0
             }
         })
     }
@@ -110,7 +99,7 @@ impl Issue<'_> {
     /// VMERGE with vm clear, VMV.V with vm set and vs2 zero.
     pub(super) fn merge(&mut self) -> Checked {
         if self.encoding.is_masked() {
-            return self.select_each(|a, b, chosen| if chosen { b } else { a });
+            return self.select_each(|of| if of.bit { of.b } else { of.a });
         }
         if self.encoding.vs2() != 0 {
             return Err(Reserved);
@@ -121,12 +110,7 @@ impl Issue<'_> {
             Second::Scalar(_) => Sources::default(),
         };
         self.check(self.destination()?, &sources)?;
-        let width = self.width()?;
-        for index in self.body() {
-            let value = self.second_element(second, index, width);
-            self.unit
-                .set_element(self.encoding.vd(), index, width, value);
-        }
+        self.compute(second, Which::All, |of| of.b)?;
         self.done()
     }
 

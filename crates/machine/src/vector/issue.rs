@@ -2,6 +2,7 @@
 
 use super::encoding::{Encoding, Reserved, category};
 use super::group::{Group, Overlap, check};
+use super::lane::{Operands, Which};
 use super::unit::VectorUnit;
 use super::vtype::Width;
 use crate::float::{Flags, Rounding};
@@ -159,57 +160,33 @@ impl Issue<'_> {
         Ok(Output::Vector)
     }
 
-    /// `vd[i] = f(i, vs2[i], second[i])`, all of SEW.
+    /// `vd[i] = f(...)` of the active elements, all of SEW.
     #[inline]
-    pub(super) fn each(
-        &mut self,
-        immediate: Immediate,
-        mut f: impl FnMut(&mut Self, usize, u64, u64) -> u64,
-    ) -> Checked {
+    pub(super) fn each(&mut self, immediate: Immediate, f: impl FnMut(Operands) -> u64) -> Checked {
         let second = self.second(immediate);
-        let (destination, sources) = (self.destination()?, self.sources(second)?);
-        self.check(destination, &sources)?;
-        let width = self.width()?;
-        let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
-        for index in self.body() {
-            if self.is_active(index) {
-                let a = self.unit.element(vs2, index, width);
-                let b = self.second_element(second, index, width);
-                let value = f(self, index, a, b);
-                self.unit.set_element(vd, index, width, value);
-            }
-        }
+        self.check(self.destination()?, &self.sources(second)?)?;
+        self.compute(second, Which::Active, f)?;
         self.done()
     }
 
-    /// `vd[i] = f(vs2[i], second[i])`, all of SEW, of values alone.
+    /// `vd[i] = f(vs2[i], second[i])`, all of SEW.
     #[inline]
     pub(super) fn map(&mut self, immediate: Immediate, f: impl Fn(u64, u64) -> u64) -> Checked {
-        self.each(immediate, |_, _, a, b| f(a, b))
+        self.each(immediate, |operands| f(operands.a, operands.b))
     }
 
-    /// `vd.mask[i] = f(i, vs2[i], second[i])`. With `carries` v0 is an operand of an instruction with vm clear, and every
-    /// element is active.
+    /// `vd.mask[i] = f(...)`.
     #[inline]
     pub(super) fn each_to_mask(
         &mut self,
         immediate: Immediate,
-        carries: bool,
-        mut f: impl FnMut(&mut Self, usize, u64, u64) -> bool,
+        which: Which,
+        f: impl FnMut(Operands) -> bool,
     ) -> Checked {
         let second = self.second(immediate);
         let sources = self.sources(second)?;
         self.check(Group::mask(self.encoding.vd()), &sources)?;
-        let width = self.width()?;
-        let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
-        for index in self.body() {
-            if carries || self.is_active(index) {
-                let a = self.unit.element(vs2, index, width);
-                let b = self.second_element(second, index, width);
-                let value = f(self, index, a, b);
-                self.unit.set_mask_bit(vd, index, value);
-            }
-        }
+        self.test(second, which, f)?;
         self.done()
     }
 }

@@ -1,32 +1,90 @@
 //! Instructions on masks: "Vector Mask Instructions".
 
+use std::ops::Range;
+
 use super::encoding::Reserved;
 use super::group::{Group, Overlap, check, check_sources};
 use super::issue::{Checked, Issue, Output};
+use super::vtype::Width;
+
+/// Words of the longest mask: a bit for each byte of eight registers.
+const WORDS: usize = 1024 / 64;
+
+/// Bits of a mask that are to be written.
+#[derive(Debug, Default)]
+pub(super) struct Bits([u64; WORDS]);
+
+impl Bits {
+    /// Sets bits from `index` on, all of them in the word of the first.
+    #[inline(always)]
+    pub fn add(&mut self, index: usize, bits: u16) {
+        if let Some(word) = self.0.get_mut(index / 64) {
+            *word |= u64::from(bits) << (index % 64);
+        }
+    }
+}
+
+/// The words that hold some bits, each with a mask of those.
+fn words_of(bits: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+    let words = bits.start / 64..bits.end.div_ceil(64);
+    words.map(move |word| {
+        let first = bits.start.saturating_sub(word * 64);
+        let behind = (word * 64 + 64).saturating_sub(bits.end);
+        (word, u64::MAX << first & u64::MAX >> behind)
+    })
+}
 
 impl Issue<'_> {
+    /// Sets those bits of a word of a mask register that are `within`.
+    fn set_mask_word(&mut self, vd: u8, word: usize, value: u64, within: u64) {
+        let old = self.unit.mask_word(vd, word);
+        let value = old & !within | value & within;
+        self.unit.set_element(vd, word, Width::DOUBLE, value);
+    }
+
+    /// A word of v0, or all bits if the instruction is not masked.
+    fn active_word(&self, word: usize) -> u64 {
+        if self.encoding.is_masked() {
+            self.unit.mask_word(0, word)
+        } else {
+            u64::MAX
+        }
+    }
+
+    /// Writes the bits of vd that belong to elements of the body: `all`, or the active ones.
+    pub(super) fn merge_mask(&mut self, bits: &Bits, body: Range<usize>, all: bool) {
+        let vd = self.encoding.vd();
+        for (word, within) in words_of(body) {
+            let active = if all {
+                u64::MAX
+            } else {
+                self.active_word(word)
+            };
+            let value = bits.0.get(word).copied().unwrap_or(0);
+            self.set_mask_word(vd, word, value, within & active);
+        }
+    }
+
     /// VMAND and its likes, by the low three bits of funct6.
     pub(super) fn mask_logical(&mut self) -> Checked {
         self.unmasked()?;
         self.width()?;
         let operation = self.encoding.funct6() & 7;
         let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
-        for index in self.body() {
-            let (a, b) = (
-                self.unit.mask_bit(vs2, index),
-                self.unit.mask_bit(vs1, index),
-            );
+        for (word, within) in words_of(self.body()) {
+            let a = self.unit.mask_word(vs2, word);
+            let b = self.unit.mask_word(vs1, word);
             let value = match operation {
-                0 => a && !b,
-                1 => a && b,
-                2 => a || b,
-                3 => a != b,
-                4 => a || !b,
-                5 => !(a && b),
-                6 => !(a || b),
-                _ => a == b,
+                0 => a & !b,
+                1 => a & b,
+                2 => a | b,
+                3 => a ^ b,
+                4 => a | !b,
+                5 => !(a & b),
+                6 => !(a | b),
+                _ => !(a ^ b),
             };
-            self.unit.set_mask_bit(vd, index, value);
+            self.set_mask_word(vd, word, value, within);
         }
         self.done()
     }
@@ -41,11 +99,16 @@ impl Issue<'_> {
             return Ok(Output::Integer(value.cast_unsigned()));
         }
         self.check_start()?;
-        let mut set = (0..self.unit.vl())
-            .filter(|&index| self.is_active(index) && self.unit.mask_bit(vs2, index));
+        let mut set = words_of(0..self.unit.vl())
+            .map(|(word, within)| (word, within & self.active_word(word)))
+            .map(|(word, within)| (word, within & self.unit.mask_word(vs2, word)));
         let value = match self.encoding.vs1() {
-            0x10 => set.count() as u64,
-            0x11 => set.next().map_or(u64::MAX, |index| index as u64),
+            0x10 => set.map(|(_, bits)| u64::from(bits.count_ones())).sum(),
+            0x11 => set
+                .find(|&(_, bits)| bits != 0)
+                .map_or(u64::MAX, |(word, bits)| {
+                    word as u64 * 64 + u64::from(bits.trailing_zeros())
+                }),
             _ => return Err(Reserved),
         };
         Ok(Output::Integer(value))

@@ -17,11 +17,14 @@ mod group;
 mod integer;
 mod isa;
 mod issue;
+mod lane;
 mod mask;
 mod multiply;
 mod permute;
 mod reduce;
 mod sbox;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod unit;
 mod vtype;

@@ -34,16 +34,15 @@ impl Issue<'_> {
     /// Instructions of OPMVV and OPMVX by funct6; `None` of another.
     pub(super) fn multiply(&mut self) -> Option<Checked> {
         use Immediate::Signed;
-        let width = self.unit.vtype().width().unwrap_or(Width::BYTE);
         Some(match self.encoding.funct6() {
             0x20 => self.map(Signed, |a, b| a.checked_div(b).unwrap_or(u64::MAX)),
-            0x21 => self.map(Signed, |a, b| divide_signed(width, a, b).0),
+            0x21 => self.each(Signed, |of| divide_signed(of.width, of.a, of.b).0),
             0x22 => self.map(Signed, |a, b| a.checked_rem(b).unwrap_or(a)),
-            0x23 => self.map(Signed, |a, b| divide_signed(width, a, b).1),
-            0x24 => self.map(Signed, |a, b| upper(width, a, b, (false, false))),
+            0x23 => self.each(Signed, |of| divide_signed(of.width, of.a, of.b).1),
+            0x24 => self.each(Signed, |of| upper(of.width, of.a, of.b, (false, false))),
             0x25 => self.map(Signed, u64::wrapping_mul),
-            0x26 => self.map(Signed, |a, b| upper(width, a, b, (true, false))),
-            0x27 => self.map(Signed, |a, b| upper(width, a, b, (true, true))),
+            0x26 => self.each(Signed, |of| upper(of.width, of.a, of.b, (true, false))),
+            0x27 => self.each(Signed, |of| upper(of.width, of.a, of.b, (true, true))),
             // vd is a factor of VMADD and VNMSUB, and the term of VMACC and VNMSAC.
             0x29 => self.accumulate(|old, a, b| b.wrapping_mul(old).wrapping_add(a)),
             0x2b => self.accumulate(|old, a, b| a.wrapping_sub(b.wrapping_mul(old))),
@@ -55,13 +54,7 @@ impl Issue<'_> {
 
     /// `vd[i] = f(vd[i], vs2[i], second[i])`.
     fn accumulate(&mut self, f: impl Fn(u64, u64, u64) -> u64) -> Checked {
-        let (width, vd) = (
-            self.unit.vtype().width().unwrap_or(Width::BYTE),
-            self.encoding.vd(),
-        );
-        self.each(Immediate::Signed, |issue, index, a, b| {
-            f(issue.unit.element(vd, index, width), a, b)
-        })
+        self.each(Immediate::Signed, |of| f(of.old, of.a, of.b))
     }
 }
 

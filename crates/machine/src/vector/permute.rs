@@ -38,6 +38,15 @@ impl Issue<'_> {
         let (vd, vs2, width) = (self.encoding.vd(), self.encoding.vs2(), self.width()?);
         let distance = index_of(self.distance());
         let body = self.body();
+        if !self.encoding.is_masked() {
+            let first = body.start.max(distance);
+            if first < body.end {
+                let bytes = width.bytes();
+                let (from, to) = ((vs2, (first - distance) * bytes), (vd, first * bytes));
+                self.unit.copy_bytes(from, to, (body.end - first) * bytes);
+            }
+            return self.done();
+        }
         for index in body.start.max(distance)..body.end {
             if self.is_active(index) {
                 let value = self.unit.element(vs2, index - distance, width);
@@ -74,6 +83,16 @@ impl Issue<'_> {
         let masked = self.encoding.is_masked();
         check(self.destination()?, &[source], masked, Overlap::General)?;
         let (distance, width) = (index_of(self.distance()), self.width()?);
+        // Elements that come from the group are moved together, if none is left out; zeros come behind them.
+        let body = self.body();
+        let inside = self.max_elements().saturating_sub(distance);
+        if !self.encoding.is_masked() && body.end <= inside && body.start < body.end {
+            let (bytes, vd, vs2) = (width.bytes(), self.encoding.vd(), self.encoding.vs2());
+            let from = (vs2, (body.start + distance) * bytes);
+            let to = (vd, body.start * bytes);
+            self.unit.copy_bytes(from, to, body.len() * bytes);
+            return self.done();
+        }
         self.fill(|issue, index| issue.gathered(index.saturating_add(distance), width))
     }
 
@@ -169,9 +188,11 @@ impl Issue<'_> {
             group.check()?;
         }
         let end = elements(self.unit.length(), width, multiplier);
-        for index in usize::from(self.unit.vstart)..end {
-            let value = self.unit.element(vs2, index, width);
-            self.unit.set_element(vd, index, width, value);
+        let first = usize::from(self.unit.vstart);
+        if first < end {
+            let bytes = width.bytes();
+            let (from, to) = ((vs2, first * bytes), (vd, first * bytes));
+            self.unit.copy_bytes(from, to, (end - first) * bytes);
         }
         self.done()
     }

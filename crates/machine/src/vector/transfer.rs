@@ -240,6 +240,25 @@ impl Transfer {
         self.base.wrapping_add(offset).wrapping_add(inside)
     }
 
+    /// Tests whether its elements, those that are left out too, follow each other in memory.
+    #[must_use]
+    pub fn is_in_order(&self) -> bool {
+        let segment = u64::from(self.fields) * self.width.bytes() as u64;
+        self.addressing == Addressing::Strided(segment)
+    }
+
+    /// Tests whether its elements follow each other in memory and in registers, and none is left out.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        self.fields == 1 && !self.masked && self.is_in_order()
+    }
+
+    /// The register of its first field.
+    #[must_use]
+    pub const fn register(&self) -> u8 {
+        self.register
+    }
+
     const fn register_of(&self, field: u8) -> u8 {
         self.register + field * self.step
     }

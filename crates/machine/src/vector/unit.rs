@@ -7,6 +7,8 @@ use crate::base::VectorLength;
 
 /// Vector registers of a hart.
 pub const REGISTERS: usize = 32;
+/// Bytes that are computed at once: no register is shorter.
+pub(super) const CHUNK: usize = 16;
 
 /// The registers and CSRs of "V", "Vector Extension Programmer's Model".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +149,65 @@ impl VectorUnit {
         let at = usize::from(register) * self.vlenb() + index / 8;
         if let Some(byte) = self.registers.get_mut(at) {
             *byte = *byte & !(1 << (index % 8)) | u8::from(value) << (index % 8);
+        }
+    }
+
+    /// Bit `index`, and up to fifteen behind it, of a mask register. `index` is even, and of more than eight bits it is a multiple of 8.
+    #[inline]
+    #[must_use]
+    pub(super) fn mask_chunk(&self, register: u8, index: usize) -> u16 {
+        let at = usize::from(register) * self.vlenb() + index / 8;
+        let byte = |at: usize| self.registers.get(at).copied().unwrap_or(0);
+        u16::from_le_bytes([byte(at), byte(at + 1)]) >> (index % 8)
+    }
+
+    /// 64 bits of a mask register; no register is shorter.
+    #[inline]
+    #[must_use]
+    pub(super) fn mask_word(&self, register: u8, word: usize) -> u64 {
+        self.element(register, word, Width::DOUBLE)
+    }
+
+    /// Sixteen bytes of a register group.
+    #[inline(always)]
+    #[must_use]
+    pub(super) fn chunk(&self, register: u8, chunk: usize) -> [u8; CHUNK] {
+        let at = usize::from(register) * self.vlenb() + chunk * CHUNK;
+        let bytes = self.registers.get(at..).and_then(<[u8]>::first_chunk);
+        bytes.copied().unwrap_or_default()
+    }
+
+    /// Sets sixteen bytes of a register group.
+    #[inline(always)]
+    pub(super) fn set_chunk(&mut self, register: u8, chunk: usize, value: [u8; CHUNK]) {
+        let at = usize::from(register) * self.vlenb() + chunk * CHUNK;
+        let bytes = self.registers.get_mut(at..);
+        if let Some(bytes) = bytes.and_then(<[u8]>::first_chunk_mut) {
+            *bytes = value;
+        }
+    }
+
+    /// Bytes of a register group from its byte `from` on, to be written; none unless all are there.
+    #[must_use]
+    pub fn bytes_mut(&mut self, register: u8, from: usize, length: usize) -> &mut [u8] {
+        let at = usize::from(register) * self.vlenb() + from;
+        self.registers.get_mut(at..at + length).unwrap_or_default()
+    }
+
+    /// Bytes of a register group from its byte `from` on; none unless all are there.
+    #[must_use]
+    pub fn bytes(&self, register: u8, from: usize, length: usize) -> &[u8] {
+        let at = usize::from(register) * self.vlenb() + from;
+        self.registers.get(at..at + length).unwrap_or_default()
+    }
+
+    /// Copies bytes of one register group from `from` on into another one from `to` on, as if all were read before.
+    pub(super) fn copy_bytes(&mut self, source: (u8, usize), target: (u8, usize), length: usize) {
+        let vlenb = self.vlenb();
+        let [from, to] =
+            [source, target].map(|(register, byte)| usize::from(register) * vlenb + byte);
+        if from.max(to) + length <= self.registers.len() {
+            self.registers.copy_within(from..from + length, to);
         }
     }
 
