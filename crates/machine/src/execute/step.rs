@@ -59,7 +59,7 @@ pub(super) fn step<M: Mode>(hart: &mut Hart, system: &mut System, position: Posi
             compute::<M>(hart, system, position, |costs| costs.divide)
         }
         Op::Float => float::<M>(hart, system, position),
-        Op::Vector => vector::compute(hart, position),
+        Op::Vector => vector::compute::<M>(hart, system, position),
         Op::VectorTransfer => vector::transfer::<M>(hart, system, position),
 
         Op::LrW => {

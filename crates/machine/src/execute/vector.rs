@@ -9,7 +9,8 @@ use crate::hart::{Hart, Trapped};
 use crate::instruction::DISCARD;
 use crate::memory::{Scalar, StoreOutcome};
 use crate::system::System;
-use crate::vector::{Encoding, Issue, Output, Transfer, Width};
+use crate::timing::VectorCosts;
+use crate::vector::{Encoding, Issue, Output, Transfer, Width, Work};
 
 impl Hart {
     /// Notes that vector state has changed. Every vector instruction that completes or traps in the middle does: it writes
@@ -25,9 +26,18 @@ impl Hart {
     }
 }
 
+/// A cost of the vector unit in cycles, 0 if the profile tells none.
+fn vector_cost(system: &System, of: impl FnOnce(&VectorCosts) -> u64) -> u64 {
+    let costs = system
+        .timing
+        .as_ref()
+        .and_then(|timing| timing.vector.as_ref());
+    costs.map_or(0, of)
+}
+
 /// An instruction of the opcodes OP-V and OP-VE.
 #[inline(never)]
-pub(super) fn compute(hart: &mut Hart, position: Position) -> Step {
+pub(super) fn compute<M: Mode>(hart: &mut Hart, system: &System, position: Position) -> Step {
     if hart.vector_off {
         return position.illegal(hart);
     }
@@ -42,11 +52,19 @@ pub(super) fn compute(hart: &mut Hart, position: Position) -> Step {
         flags: Flags(hart.csrs.fflags as u8),
         unit: &mut hart.vector,
     };
+    let cycles = if M::TIMED {
+        vector_cost(system, |costs| {
+            costs.of_work(Work::of(issue.unit, encoding))
+        })
+    } else {
+        0
+    };
     let output = issue.execute();
     let flags = u64::from(issue.flags.0);
     let Ok(output) = output else {
         return position.illegal(hart);
     };
+    hart.cycles += cycles;
     let virtualized = hart.mode().virtualized;
     let raised = flags != hart.csrs.fflags;
     hart.csrs.fflags = flags;
@@ -80,12 +98,24 @@ pub(super) fn transfer<M: Mode>(hart: &mut Hart, system: &mut System, position: 
     let Ok(transfer) = Transfer::new(&hart.vector, encoding, base, stride) else {
         return position.illegal(hart);
     };
+    let first = usize::from(hart.vector.vstart);
     let outcome = match transfer.width {
         Width::BYTE => elements::<M, u8>(hart, system, position, &transfer),
         Width::HALF => elements::<M, u16>(hart, system, position, &transfer),
         Width::WORD => elements::<M, u32>(hart, system, position, &transfer),
         _ => elements::<M, u64>(hart, system, position, &transfer),
     };
+    if M::TIMED && outcome.is_ok() {
+        // A fault may have made vl smaller.
+        let end = if transfer.fault_only_first {
+            hart.vector.vl()
+        } else {
+            transfer.end
+        };
+        hart.cycles += vector_cost(system, |costs| {
+            costs.of_movement(transfer.movement(first, end))
+        });
+    }
     hart.note_vector();
     position.stored(hart, outcome)
 }

@@ -247,7 +247,12 @@ mod tests {
                 "predictor.targets: 24 entries in sets of 4",
             ),
             (
-                |p| p.vector = Some(VectorProfile { vlen: 384 }),
+                |p| {
+                    p.vector = Some(VectorProfile {
+                        vlen: 384,
+                        costs: None,
+                    })
+                },
                 "vector.vlen: registers of 384 bits",
             ),
             (|p| p.pmp_entries = 17, "pmp_entries: 17 entries"),

@@ -234,6 +234,40 @@ const VECTOR: &[Row] = &[number(
     "bits",
     "of a vector register: 128, 256, 512 or 1024",
 )];
+const VECTOR_COSTS: &[Row] = &[
+    number("datapath", (64, 8192), "bits", "that a pass works on"),
+    flag(
+        "chaining",
+        "whether the next instruction takes results as they come",
+    ),
+    cycles(
+        "latency",
+        "from the last pass to its result, where nothing is chained",
+    ),
+    cycles("integer", "a pass of integers, but for what follows"),
+    cycles("multiply", "a pass of integer multiplications"),
+    cycles("divide", "an element of a division or remainder"),
+    cycles("float", "a pass of floating point, but for what follows"),
+    cycles("float_divide", "an element of a division or square root"),
+    cycles("slide", "a pass of a slide"),
+    cycles(
+        "gather",
+        "a pass of a gather or VCOMPRESS, for each pass that its elements come from",
+    ),
+    cycles("reduction", "a pass of a reduction"),
+    cycles("mask", "a pass of comparisons and instructions on masks"),
+    cycles("crypto", "a pass of cryptography"),
+    number(
+        "memory",
+        (8, 8192),
+        "bits",
+        "that a load or store with unit stride moves in a cycle",
+    ),
+    cycles(
+        "element",
+        "an element of a load or store with a stride or indices",
+    ),
+];
 const HONOURS: &[Row] = &[
     flag("address", "whether it looks at its address"),
     flag("asid", "whether it looks at its ASID"),
@@ -421,6 +455,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("walk_cache", TLB, Need::WithTable),
     ("guest_walk_cache", TLB, Need::WithTable),
     ("vector", VECTOR, Need::WithTable),
+    ("vector.costs", VECTOR_COSTS, Need::WithTable),
     ("fences.sfence", HONOURS, Need::Never),
     ("fences.hfence_vvma", HONOURS, Need::Never),
     ("fences.hfence_gvma", HONOURS, Need::Never),

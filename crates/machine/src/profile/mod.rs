@@ -8,6 +8,7 @@ mod mistake;
 mod reader;
 mod service;
 mod structures;
+mod vector;
 
 pub use costs::Costs;
 pub use field::{Field, Need, ValueKind, fields};
@@ -16,8 +17,9 @@ pub use mistake::{Mistake, Mistakes};
 pub use service::{Chance, Faults, Service};
 pub use structures::{
     CacheProfile, DiskProfile, FenceRules, Geometry, Honours, MemoryProfile, NetworkProfile,
-    PredictorProfile, PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile, VectorProfile,
+    PredictorProfile, PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile,
 };
+pub use vector::{VectorCosts, VectorProfile};
 
 use std::path::{Path, PathBuf};
 

@@ -387,7 +387,10 @@ mod tests {
             replacement: ReplacementPolicy::Fifo,
             returns: 0,
         });
-        full.vector = Some(VectorProfile { vlen: 128 });
+        full.vector = Some(VectorProfile {
+            vlen: 128,
+            costs: Some(crate::profile::vector::tests::COSTS),
+        });
         let value = toml::Value::try_from(&full).expect("serializes");
         let mut keys = Vec::new();
         collect("", &value, &mut keys);

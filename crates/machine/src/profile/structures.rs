@@ -133,14 +133,6 @@ impl CacheProfile {
     }
 }
 
-/// A vector unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VectorProfile {
-    /// Bits of a register: 128, 256, 512 or 1024.
-    pub vlen: u16,
-}
-
 /// A TLB, or a cache of page-table entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -29,7 +29,7 @@ pub use crate::profile::{
     CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, MeasureError,
     Measurements, MemoryProfile, Mistake, Mistakes, NAMES, Need, NetworkProfile, PredictorProfile,
     PrefetcherProfile, Profile, ProfileError, ReplacementPolicy, TlbProfile, UartProfile,
-    ValueKind, fields,
+    ValueKind, VectorCosts, VectorProfile, fields,
 };
 pub use cache::Cache;
 pub use charge::{Charge, LineAccess, Walked};
@@ -58,6 +58,8 @@ pub use crate::base::LINE_SHIFT;
 pub struct Timing {
     /// Costs in cycles.
     pub costs: Costs,
+    /// Costs of vector instructions, if the profile tells them.
+    pub vector: Option<VectorCosts>,
     fences: FenceRules,
     fence_i_clears: bool,
     /// True if misaligned loads and stores trap.
@@ -91,6 +93,7 @@ impl Timing {
     pub fn new(profile: &Profile, harts: usize) -> Self {
         Self {
             costs: profile.costs,
+            vector: profile.vector.and_then(|vector| vector.costs),
             fences: profile.fences,
             fence_i_clears: profile.fence_i_clears,
             misaligned_traps: profile.misaligned_traps,
@@ -160,6 +163,7 @@ impl Timing {
     #[must_use]
     pub fn belongs_to(&self, profile: &Profile, harts: usize) -> bool {
         self.costs == profile.costs
+            && self.vector == profile.vector.and_then(|vector| vector.costs)
             && self.fences == profile.fences
             && self.fence_i_clears == profile.fence_i_clears
             && self.misaligned_traps == profile.misaligned_traps

@@ -29,6 +29,7 @@ mod transfer;
 mod unit;
 mod vtype;
 mod widen;
+mod work;
 
 pub use encoding::{Encoding, Reserved};
 pub use isa::extensions;
@@ -36,3 +37,4 @@ pub use issue::{Issue, Output};
 pub use transfer::Transfer;
 pub use unit::{REGISTERS, VectorUnit};
 pub use vtype::{Vtype, Width};
+pub use work::{Kind, Movement, Work};
