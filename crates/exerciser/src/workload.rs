@@ -66,6 +66,8 @@ pub struct Workload {
     pub steps: u64,
     /// Turns computed with interrupts open.
     pub compute: u64,
+    /// Writes of all vector registers, before the turns (0: the registers are never used).
+    pub vectors: u64,
     /// References to memory, each to a word of a page of the job's address space; how many spaces there are (0: nothing is
     /// translated), the pages of each, and one step in so many that ends with a fence of its space, by itself or of all harts
     /// (0: none).
@@ -139,6 +141,7 @@ impl Workload {
             duration_ms: number("duration-ms")?,
             steps: number("steps")?,
             compute: number("compute")?,
+            vectors: number("vectors")?,
             references: number("references")?,
             spaces: number("spaces")?,
             pages: number("pages")?,

@@ -84,6 +84,25 @@ pub fn load(values: &[u64; MAX_WORDS], control: Control) -> Control {
     held
 }
 
+/// Writes `value` to all elements of v0 to v31. VS must not be Off.
+pub fn write(value: u64) {
+    // SAFETY: the kernel keeps nothing in these registers.
+    unsafe {
+        asm!(
+            ".option push", ".option arch, +v",
+            "vsetvli {vl}, zero, e64, m8, ta, ma",
+            "vmv.v.x v0, {value}",
+            "vmv.v.x v8, {value}",
+            "vmv.v.x v16, {value}",
+            "vmv.v.x v24, {value}",
+            ".option pop",
+            vl = out(reg) _,
+            value = in(reg) value,
+            options(nomem, nostack),
+        );
+    }
+}
+
 /// Stores v0 to v31; returns the CSRs. VS must not be Off.
 pub fn store(values: &mut [u64; MAX_WORDS]) -> Control {
     let mut held = Control::default();

@@ -49,7 +49,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 35] = [
+pub const REFERENCE: [Parameter; 36] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -92,6 +92,13 @@ pub const REFERENCE: [Parameter; 35] = [
         0,
         MANY,
         "turns of a loop computed with interrupts open",
+    ),
+    number(
+        "vectors",
+        0,
+        0,
+        MANY,
+        "writes of all vector registers, before the turns; 0: the registers are never used",
     ),
     number(
         "references",

@@ -12,9 +12,10 @@ use exerciser::arguments::Arguments;
 use exerciser::random::Random;
 
 use super::{Exercise, Outcome, Verdict};
-use crate::arch::{csr, imsic, sbi, state};
+use crate::arch::{csr, imsic, memory, sbi, state};
 use crate::board::board;
 use crate::console::say;
+use crate::frames;
 use crate::harts::{self, Hart};
 
 pub const EXERCISE: Exercise = Exercise {
@@ -26,6 +27,7 @@ pub const EXERCISE: Exercise = Exercise {
         "away-us",
         "strict",
         "vectors-one-in",
+        "starts",
     ],
     run,
 };
@@ -64,6 +66,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let strict = arguments.number("strict", 0, 0, 1)? == 1;
     let away = arguments.number("away-us", 2000, 1, 1 << 32)?;
+    let starts = arguments.number("starts", 1, 1, 1 << 20)?;
     let vectors_one_in = arguments.number("vectors-one-in", 2, 0, 1 << 20)?;
     let tally = Tally {
         checks: AtomicU64::new(0),
@@ -95,7 +98,23 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         "state checks={} late={late} lost={lost}",
         tally.checks.load(Ordering::Relaxed)
     );
-    Ok(Verdict::of(lost == 0 && (late == 0 || !strict)))
+    let passed = lost == 0 && (late == 0 || !strict);
+    if passed && starts > 1 && this_start() < starts {
+        let answer = sbi::reboot();
+        say!("state: reboot refused: error {}", answer.error);
+        return Ok(Verdict::Fail);
+    }
+    Ok(Verdict::of(passed))
+}
+
+/// Counts how often this computer has started, in memory that nobody uses and that a reboot keeps.
+fn this_start() -> u64 {
+    let Some(frame) = frames::take_aligned(1, frames::FRAME) else {
+        return u64::MAX;
+    };
+    let start = memory::load(frame) + 1;
+    memory::store(frame, start);
+    start
 }
 
 fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {

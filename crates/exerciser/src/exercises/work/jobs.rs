@@ -10,7 +10,7 @@ use super::events;
 use super::locks::{MeasuredLock, Node};
 use super::spaces::Spaces;
 use super::spins::Spinner;
-use crate::arch::{csr, locks};
+use crate::arch::{csr, locks, vector};
 use crate::block::Disk;
 use crate::board::{MAX_HARTS, board};
 use crate::harts::{self, Hart};
@@ -134,6 +134,9 @@ impl Floor {
 
     /// One hart's work until the end, or until it goes off-line.
     pub fn work(&self, hart: &'static Hart, totals: &mut Totals) {
+        if self.workload.vectors > 0 {
+            vector::set_status(1);
+        }
         harts::meet(&self.ready, self.harts);
         let expired = AtomicBool::new(false);
         let mut spinner = Spinner::new(&self.workload, hart, &expired);
@@ -339,6 +342,9 @@ impl Floor {
         totals: &mut Totals,
     ) {
         let workload = &self.workload;
+        for _ in 0..workload.vectors {
+            vector::write(random.next());
+        }
         csr::open_interrupts();
         locks::turn(workload.compute);
         self.spaces.touch(number, hart.index(), random);

@@ -81,6 +81,10 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         say!("work event={:?} {why}", workload.event);
         return Ok(Verdict::Fail);
     }
+    if workload.vectors > 0 && !board().has("v") {
+        say!("work vectors={} needs vectors", workload.vectors);
+        return Ok(Verdict::Fail);
+    }
     ask_allocation(&mut workload);
     let Some(spaces) = spaces::Spaces::new(&workload) else {
         say!(
