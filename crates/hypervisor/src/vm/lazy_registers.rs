@@ -160,6 +160,13 @@ impl Vector {
     /// Sets the state out of reset, in the same memory.
     pub fn reset(&mut self) {
         self.context.reset();
+        self.forget();
+    }
+}
+
+impl<C> Lazy<C> {
+    /// Makes no hart's registers equal to these: they have become others in memory.
+    fn forget(&mut self) {
         self.habit = Habit::UNUSED;
         self.on = None;
     }
@@ -260,6 +267,9 @@ pub const fn is_vector(instruction: u32) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests {
