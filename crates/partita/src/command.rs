@@ -70,6 +70,9 @@ enum Command {
         /// Finds methods too that this hypervisor was built without; a product's build has the default ones and the papers' best
         #[arg(long, value_name = "FILE")]
         hypervisor: Option<PathBuf>,
+        /// Checks as well that harts with this profile have the vectors that VMs need: the name of a profile that ships, or a TOML file
+        #[arg(long, value_name = "NAME|FILE")]
+        profile: Option<String>,
     },
     /// Shows what the policies are claimed to do, claim by claim
     Claims(claims::ClaimsArguments),
@@ -161,7 +164,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Completions { shell } => shell::completions(shell, Arguments::command()),
         Command::Manual { folder } => shell::manual(&folder, Arguments::command()),
-        Command::Check { system, hypervisor } => check::execute(&system, hypervisor.as_deref()),
+        Command::Check {
+            system,
+            hypervisor,
+            profile,
+        } => check::execute(&system, hypervisor.as_deref(), profile.as_deref()),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Ctl(arguments) => ctl::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),

@@ -25,5 +25,6 @@ pub mod table;
 pub mod terminals;
 pub mod top;
 pub mod trace;
+pub mod vector_length;
 pub mod window;
 pub mod workloads;

@@ -2,6 +2,7 @@
 
 pub mod slices;
 mod switches;
+mod vectors;
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::memory::{free_memory, place};
@@ -31,6 +32,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     disks(document, system, &mut problems);
     slices::check(document, system, &mut problems);
     switches::check(document, system, &mut problems);
+    vectors::check(document, system, &mut problems);
     problems
 }
 

@@ -283,6 +283,11 @@ rows! {
     /// Extensions that the guest's device tree does not name, though the harts have them. Without `v`, vector instructions are illegal.
     HIDE: Structure = host [Vm] "hide", Takes::Extensions, NONE, "[\"zawrs\"]";
 
+    /// Length of a vector register that the guest needs, a power of two. The VM is refused where the harts have no vectors or another length,
+    /// since no hart shortens its registers for a guest.
+    VECTOR_LENGTH: Option<u32> = property [Vm] "vector-length", number(128, 65_536, "bits"), Without::Follows("that of the harts, if they have vectors"),
+        "256";
+
     /// Starts the VM with the hypervisor.
     AUTOSTART: bool = property [Vm] "autostart", Takes::Flag, ON, "false";
 

@@ -46,6 +46,10 @@ pub enum AssembleError {
         "{vm}: confined = \"required\", and no IOMMU confines the device in virtio slot {slot}: have the device simulated"
     )]
     Unconfined { vm: VmName, slot: u8 },
+    #[error(
+        "{vm}: vector-length = {wanted}, but it would get vector registers of {own} bits (0: none): change vector-length, or leave it away"
+    )]
+    VectorLength { vm: VmName, wanted: u32, own: usize },
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]

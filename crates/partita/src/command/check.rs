@@ -11,6 +11,7 @@ use system::{FileName, System, Vm};
 pub(super) fn execute(
     arguments: &SystemArguments,
     hypervisor: Option<&Path>,
+    profile: Option<&str>,
 ) -> Result<(), Failure> {
     let system = match hypervisor {
         Some(hypervisor) => {
@@ -19,6 +20,10 @@ pub(super) fn execute(
         }
         None => arguments.read()?,
     };
+    if let Some(name) = profile {
+        let profile = super::laboratory::profile(name)?;
+        runner::vector_length::check(&system, name, &profile)?;
+    }
     let vms = system.vms.len();
     let vcpus: u32 = system.vms.iter().map(|vm| vm.vcpus.value).sum();
     let (harts, memory) = (system.harts.value, system.memory.value);

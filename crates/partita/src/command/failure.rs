@@ -158,6 +158,9 @@ pub enum Failure {
     /// Options or files of the command line that do not go together.
     #[error("{0}")]
     Usage(String),
+    /// A VM needs vectors that the harts do not have.
+    #[error(transparent)]
+    VectorLength(#[from] runner::vector_length::UnmetVectorLength),
     /// The host's system refuses something.
     #[error("{0}: {1}")]
     Host(&'static str, #[source] std::io::Error),
@@ -192,6 +195,7 @@ impl Failure {
             Self::Measure(_)
             | Self::Grid(_)
             | Self::Usage(_)
+            | Self::VectorLength(_)
             | Self::Plan(_)
             | Self::Expand(_)
             | Self::Nuisance(_) => 2,

@@ -18,6 +18,7 @@ use guest_images::Progress;
 use native::native;
 use part::{Part, alone};
 use report::{EXPLAIN, write_report};
+use runner::computer::ComputerKind;
 use runner::document::RunDocument;
 use runner::measures::{self, Figures, Inputs};
 use runner::report::Report;
@@ -43,6 +44,11 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     };
     if arguments.shift.as_ref().is_some_and(|shift| shift.reversed) {
         system.vms.reverse();
+    }
+    if let (Some(name), ComputerKind::Machine(chosen)) = (&arguments.profile, computer(arguments)?)
+        && let Some(profile) = &chosen.profile
+    {
+        runner::vector_length::check(&system, name, profile)?;
     }
     output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
     let cache = Cache::made()?;

@@ -87,3 +87,28 @@ fn wrong_kinds_are_named() {
         &["vm.web.affinity", "no such key"],
     );
 }
+
+#[test]
+fn demanded_vectors_are_ones_that_exist() {
+    let demand = |bits: u32| format!("vm.web.vector-length={bits}");
+    for bits in [128, 256, 65_536] {
+        let system = read(GOOD, &[&demand(bits)]).unwrap();
+        assert_eq!(system.vms[0].get(keys::VECTOR_LENGTH), Some(bits));
+        assert_eq!(system.vms[1].get(keys::VECTOR_LENGTH), None);
+    }
+    let odd = "vm.web.vector-length = 384: vector registers have a power of two of bits";
+    mistake(GOOD, &[&demand(384)], &[odd, "use 128, 256, 512"]);
+    mistake(
+        GOOD,
+        &[&demand(256), "vm.web.hide=[\"v\"]"],
+        &[
+            "vm.web.vector-length = 256: vectors are hidden",
+            "take v out of hide",
+        ],
+    );
+    mistake(
+        GOOD,
+        &[&demand(64)],
+        &["vm.web.vector-length", "128", "65536"],
+    );
+}

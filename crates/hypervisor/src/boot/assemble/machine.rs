@@ -15,6 +15,7 @@ use scheduler::{VmConfig, VmId};
 use super::memory::{ram, table};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
+use crate::boot::vectors;
 use crate::devices::clock::{self, Clock};
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::backend::mediated;
@@ -35,7 +36,6 @@ use crate::system::slots;
 use crate::vm::hardware::{self, AssignedDevice};
 use crate::vm::{Settings, Vm};
 use board::Board;
-use board::isa;
 use board::{BoardDevice, GivenDevices};
 
 pub(super) fn virtual_machine(
@@ -119,7 +119,7 @@ pub(super) fn virtual_machine(
         fault_limit: vm.get(keys::FAULT_LIMIT),
         dedicated,
         hidden: vm.hidden,
-        vectors: vlenb.filter(|_| !vm.hidden.contains(isa::VECTORS)),
+        vectors: vectors::of_vm(vm, vlenb)?,
         translation: vm.get(keys::TRANSLATION),
         pause_loops: description.pause_loops(vm),
     };
