@@ -97,9 +97,14 @@ pub enum CheckpointFailure {
         /// The problem.
         error: std::io::Error,
     },
-    /// The profile.
-    #[error(transparent)]
-    Profile(#[from] ProfileMismatch),
+    /// The profile is another than software has seen.
+    #[error("{path}: {error}", path = path.display())]
+    Profile {
+        /// The checkpoint's file.
+        path: PathBuf,
+        /// The problem.
+        error: ProfileMismatch,
+    },
     /// KVM's host cannot be booted.
     #[error(transparent)]
     Host(Box<dyn std::error::Error + Send + Sync>),
@@ -226,7 +231,11 @@ pub(crate) fn restore(boot: &Boot<'_>, path: &Path) -> Result<Machine, Checkpoin
         error,
     })?;
     if let Some(profile) = &boot.chosen.profile {
-        machine.continue_with_profile(profile)?;
+        let refused = |error| CheckpointFailure::Profile {
+            path: path.to_owned(),
+            error,
+        };
+        machine.continue_with_profile(profile).map_err(refused)?;
     }
     machine.reseed(boot.chosen.seed);
     Ok(machine)
@@ -389,4 +398,51 @@ fn answer(command: &str) -> String {
 /// Machine time between two looks, in cycles.
 pub(crate) fn poll_interval(machine: &Machine) -> u64 {
     (machine.clock().cycles_per_second() / POLLS_PER_SECOND).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::Config;
+    use machine::timing::Profile;
+    use system::Document;
+
+    #[test]
+    fn checkpoint_of_another_length_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("wide.checkpoint");
+        let mut profile = Profile::find("k3-class").unwrap();
+        let mut config = Config::default();
+        config.use_profile(&profile);
+        write(&mut Machine::new(config).unwrap(), &path).unwrap();
+        let text = "harts = 1\nmemory = \"2 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"image:debian/kernel\"\n";
+        let document = Document::new(Path::new("a.toml"), String::from(text), &[]).unwrap();
+        let system = System::read(&document).unwrap();
+        let refusal = |profile: &Profile| {
+            let boot = Boot {
+                system: &system,
+                cache: &Cache::new(folder.path()),
+                hypervisor: Path::new(""),
+                chosen: Chosen {
+                    profile: Some(profile.clone()),
+                    ..Chosen::default()
+                },
+                text: "",
+                limit: None,
+                stop: &AtomicBool::new(false),
+            };
+            restore(&boot, &path).err().map(|error| error.to_string())
+        };
+        assert_eq!(refusal(&profile), None);
+        profile.vector.as_mut().unwrap().vlen = 128;
+        let said = refusal(&profile).unwrap();
+        for part in [
+            "wide.checkpoint: ",
+            "was started with a number of vector register bits of 256 and the profile has 128",
+            "start the machine with this profile",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+    }
 }
