@@ -8,6 +8,7 @@ use crate::checkpoint::{Boot, CheckpointFailure, make_of};
 use crate::computer::{Chosen, ComputerError, Setup};
 use crate::headless::{Limits, Run};
 use crate::native::Native;
+use abi::system::Allocation;
 use guest_images::{ImagesError, Progress, kvm_host};
 use machine::board::map;
 use std::fmt::Write;
@@ -128,7 +129,8 @@ fn boot_host(system: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Kvm
         guests.file(&format!("{folder}/initrd"), 0o644, &initrd)?;
         let line = vm.command_line.as_bytes();
         guests.file(&format!("{folder}/command-line"), 0o644, line)?;
-        let description = describe(vm, index, slots.vm(index), &mut networks);
+        let mut description = describe(vm, index, slots.vm(index), &mut networks);
+        description += &weight(system, vm);
         guests.file(&format!("{folder}/vm"), 0o644, description.as_bytes())?;
     }
     let image = [read(base)?, guests.finish()].concat();
@@ -146,6 +148,17 @@ fn boot_host(system: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Kvm
         ..chosen.clone()
     };
     Ok(Run::boot(&setup, &chosen)?)
+}
+
+/// Line of a VM's weight for the host, where VMs have different ones.
+fn weight(system: &System, vm: &Vm) -> String {
+    let share = |vm: &Vm| match vm.allocation.value {
+        Allocation::Shared { share } => Some(share),
+        Allocation::Dedicated { .. } => None,
+    };
+    let differ = system.vms.iter().any(|other| share(other) != share(vm));
+    let share = share(vm).filter(|_| differ);
+    share.map_or_else(String::new, |share| format!("share {share}\n"))
 }
 
 /// Description of a VM for the host, the one with this `index` (guests/kvm-system). `networks` are those of the VMs before it.
@@ -199,6 +212,20 @@ mod tests {
         let slots = Assignment::of(&system);
         let described = describe(&system.vms[0], 0, slots.vm(0), &mut Vec::new());
         assert_eq!(described, "size 2 64\nhide zawrs\n");
+    }
+
+    #[test]
+    fn different_shares_are_weights_under_kvm() {
+        let vm = "vcpus = 1\nmemory = \"64 MiB\"\nkernel = \"image:debian/kernel\"\n";
+        let weights = |shares: [u32; 2]| {
+            let [a, b] = shares.map(|share| format!("{vm}share = {share}\n"));
+            let text = format!("harts = 2\nmemory = \"1 GiB\"\n[vm.a]\n{a}[vm.b]\n{b}");
+            let document = Document::new(std::path::Path::new("a.toml"), text, &[]).unwrap();
+            let system = System::read(&document).unwrap();
+            [0, 1].map(|index: usize| weight(&system, &system.vms[index]))
+        };
+        assert_eq!(weights([200, 100]), ["share 200\n", "share 100\n"]);
+        assert_eq!(weights([50, 50]), ["", ""]);
     }
 
     #[test]
