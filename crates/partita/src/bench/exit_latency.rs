@@ -1,6 +1,12 @@
 //! Round trips through the hypervisor in several works, side by side.
 
+mod goals;
+mod works;
+
+pub use goals::Goal;
+
 use super::BenchError;
+use goals::goals;
 use guest_images::Progress;
 use runner::computer::{Chosen, Setup};
 use runner::exit_latency::{ExitLatencies, LatencyKind, Row};
@@ -12,72 +18,18 @@ use std::path::Path;
 use system::cache::Cache;
 use system::image::{self, slots::Assignment};
 use system::{Document, System};
+use works::{DISK, WORK, Work};
 
 /// The profile of the machine.
 const PROFILE: &str = "k3-class";
-
-/// The disk of the works that have one, among the built files.
-const DISK: &str = "debian/disk";
-
-/// A work that brings round trips about.
-struct Work {
-    name: &'static str,
-    vms: Vms,
-    arguments: &'static str,
-}
-
-/// Which VMs do a work.
-enum Vms {
-    /// Two of two vCPUs on two harts.
-    Two,
-    /// The same, each with the disk of the Debian images.
-    TwoWithDisks,
-    /// One vCPU on one hart under placement `resident`, whose disk is simulated so.
-    OneWithDisk(&'static str),
-}
-
-/// One reader, which reads 4 KiB at a time.
-const READER: &str = "exercise=work duration-ms=0 jobs=2000 reads=1 terminals=1 trigger=edge";
-
-/// The works.
-const WORK: [Work; 6] = [
-    Work {
-        name: "heavy I/O (paper 002, case 4)",
-        vms: Vms::TwoWithDisks,
-        arguments: "exercise=work lock=swap duration-ms=150 terminals=8 steps=1 compute=7000 reads=1 sectors=8 locks=1 hold=40 lock-count=4",
-    },
-    Work {
-        name: "ticket locks",
-        vms: Vms::Two,
-        arguments: "exercise=work lock=ticket spin=wrs duration-ms=150 terminals=8 steps=4 compute=2000 locks=4 hold=400 lock-count=1",
-    },
-    Work {
-        name: "batch",
-        vms: Vms::Two,
-        arguments: "exercise=work duration-ms=150 terminals=4 steps=4 compute=50000",
-    },
-    Work {
-        name: "interrupts and console",
-        vms: Vms::Two,
-        arguments: "exercise=ipi count=100 console=uart",
-    },
-    Work {
-        name: "one reader, general I/O simulation",
-        vms: Vms::OneWithDisk("general"),
-        arguments: READER,
-    },
-    Work {
-        name: "one reader, fast I/O simulation",
-        vms: Vms::OneWithDisk("fast"),
-        arguments: READER,
-    },
-];
 
 /// The round trips of each work.
 #[derive(Debug, Serialize)]
 pub struct ExitLatencyReport {
     /// The work's name and its rows.
     pub work: Vec<(&'static str, Vec<Row>)>,
+    /// What vectors add to them.
+    pub goals: Vec<Goal>,
 }
 
 /// Measures the exit latency of several works on the machine.
@@ -96,57 +48,54 @@ pub fn measure_exit_latency(
     })?;
     runner::images::ensure(cache, &[DISK], progress)?;
     let exerciser = hypervisor.with_file_name("exerciser");
-    let mut work = Vec::new();
-    for Work {
-        name,
-        vms,
-        arguments,
-    } in WORK
-    {
-        progress.step(&format!("measuring exit latency: {name}"));
-        let text = system_text(&exerciser, &vms, arguments);
-        let document = Document::new(&std::env::temp_dir().join("exit-latency.toml"), text, &[])?;
-        let system = System::read(&document)?;
-        let slots = Assignment::of(&system);
-        let image = image::compose(&system, &slots, cache, None)?;
-        let setup = Setup {
-            system: &system,
-            slots: &slots,
-            image: &image,
-            hypervisor,
-            cache,
+    // Each is a function of its system alone, so that they may go side by side.
+    let work = std::thread::scope(|scope| {
+        let one = |of: Work| {
+            let (hypervisor, exerciser) = (&hypervisor, &exerciser);
+            scope.spawn(move || {
+                progress.step(&format!("measuring exit latency: {}", of.name));
+                measure(cache, hypervisor, exerciser, &of).map(|rows| (of.name, rows))
+            })
         };
-        let mut run = Run::boot(&setup, &Chosen::named(Some(PROFILE), 0)?)?;
-        let exit_latency = ExitLatencies::default();
-        run.machine.listen(Box::new(exit_latency.clone()));
-        let _ = run.follow(&Limits::default(), &mut |_line| {});
-        work.push((name, exit_latency.rows()));
-    }
-    Ok(ExitLatencyReport { work })
+        let begun = WORK.map(one);
+        let joined = begun.map(std::thread::ScopedJoinHandle::join);
+        let rows = joined
+            .into_iter()
+            .map(|rows| rows.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        rows.collect::<Result<Vec<_>, BenchError>>()
+    })?;
+    let goals = goals(&work);
+    Ok(ExitLatencyReport { work, goals })
 }
 
-fn system_text(exerciser: &Path, vms: &Vms, arguments: &str) -> String {
-    let kernel = super::quoted(exerciser);
-    let arguments = super::quoted_text(arguments);
-    let disk = format!("disks = [{{ file = \"image:{DISK}\" }}]");
-    let (names, harts, vcpus, devices): (&[&str], _, _, _) = match vms {
-        Vms::Two => (&["one", "two"], 2, 2, String::new()),
-        Vms::TwoWithDisks => (&["one", "two"], 2, 2, disk),
-        Vms::OneWithDisk(io) => {
-            let devices = format!("{disk}\nio = \"{io}\"\nplacement = \"resident\"");
-            (&["one"], 1, 1, devices)
-        }
+/// Round trips of one work.
+fn measure(
+    cache: &Cache,
+    hypervisor: &Path,
+    exerciser: &Path,
+    work: &Work,
+) -> Result<Vec<Row>, BenchError> {
+    let text = work.system(exerciser);
+    let document = Document::new(&std::env::temp_dir().join("exit-latency.toml"), text, &[])?;
+    let system = System::read(&document)?;
+    let slots = Assignment::of(&system);
+    let image = image::compose(&system, &slots, cache, None)?;
+    let setup = Setup {
+        system: &system,
+        slots: &slots,
+        image: &image,
+        hypervisor,
+        cache,
     };
-    let vm = |name: &&str| {
-        format!(
-            "[vm.{name}]\nvcpus = {vcpus}\nmemory = \"64 MiB\"\nshare = 50\nkernel = {kernel}\n\
-             command-line = {arguments}\n{devices}\n"
-        )
-    };
-    let vms: String = names.iter().map(vm).collect();
-    format!(
-        "harts = {harts}\nmemory = \"1 GiB\"\nguest-interrupt-files = 7\ntime-slice = \"1 ms\"\ntime-limit = \"1 min\"\n{vms}"
-    )
+    let mut chosen = Chosen::named(Some(PROFILE), 0)?;
+    if let Some(profile) = &mut chosen.profile {
+        work.set_vectors(profile);
+    }
+    let mut run = Run::boot(&setup, &chosen)?;
+    let exit_latency = ExitLatencies::default();
+    run.machine.listen(Box::new(exit_latency.clone()));
+    let _ = run.follow(&Limits::default(), &mut |_line| {});
+    Ok(exit_latency.rows())
 }
 
 impl fmt::Display for ExitLatencyReport {
@@ -182,6 +131,16 @@ impl fmt::Display for ExitLatencyReport {
             }
             write!(f, "{table}")?;
         }
-        Ok(())
+        let mut table = Table::new(["instructions more than without vectors", "", "bound", ""]);
+        for goal in &self.goals {
+            let kept = if goal.is_kept() { "kept" } else { "MISSED" };
+            table.row([
+                goal.what,
+                &goal.instructions.to_string(),
+                &format!("at most {}", goal.bound),
+                kept,
+            ]);
+        }
+        write!(f, "\n{table}")
     }
 }
