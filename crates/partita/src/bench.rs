@@ -14,11 +14,13 @@ mod machine;
 mod mark;
 mod report;
 mod tree;
+mod vectors;
 
 pub use exit_latency::measure_exit_latency;
 pub use guest::Amount;
 pub use machine::{Count, MachineError};
 pub use report::{Report, Way};
+pub use vectors::measure_vectors;
 
 use footprint::Footprint;
 use guest_images::{ImagesError, Progress};
@@ -101,6 +103,9 @@ pub enum BenchError {
         /// Cause.
         error: MachineError,
     },
+    /// What runs beside Partita.
+    #[error(transparent)]
+    Beside(Box<runner::kvm::KvmError>),
     /// The hypervisor is silent.
     #[error("the hypervisor does not say how much memory it takes; its console says:\n{0}")]
     NoMemory(String),

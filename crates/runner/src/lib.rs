@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod beside;
 pub mod board;
 pub mod checkpoint;
 pub mod computer;

@@ -15,6 +15,9 @@ const END: &str = "<!-- partita bench: end -->";
 /// Lines around the table of exit latencies.
 const EXIT_LATENCY_BEGIN: &str = "<!-- partita bench --exit-latency: begin -->";
 const EXIT_LATENCY_END: &str = "<!-- partita bench --exit-latency: end -->";
+/// Lines around the tables of vector code.
+const VECTORS_BEGIN: &str = "<!-- partita bench --vectors: begin -->";
+const VECTORS_END: &str = "<!-- partita bench --vectors: end -->";
 /// How often everything is counted.
 const RUNS: u16 = 3;
 
@@ -35,6 +38,9 @@ pub(super) struct BenchArguments {
     /// Measures the exit latency alone: instructions and cycles of exits and dispatches
     #[arg(long, conflicts_with_all = ["quick", "runs", "on"])]
     exit_latency: bool,
+    /// Measures vector code alone: natively, under Partita and under KVM, on the machine
+    #[arg(long, conflicts_with_all = ["quick", "runs", "on", "exit_latency"])]
+    vectors: bool,
     /// Counts on these alone
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
     on: Vec<BenchWay>,
@@ -57,6 +63,9 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let cache = Cache::made()?;
     let hypervisor = arguments.hypervisor.path()?;
+    if arguments.vectors {
+        return vectors(arguments, &cache, &hypervisor);
+    }
     let exit_latency = bench::measure_exit_latency(&cache, &hypervisor, &Progress::new())?;
     output::say_line(format_args!("{exit_latency}"));
     if let Some(path) = &arguments.document {
@@ -91,6 +100,19 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         write_document(path, &report, BEGIN, END)?;
     }
     Ok(())
+}
+
+/// Measures vector code.
+fn vectors(arguments: &BenchArguments, cache: &Cache, hypervisor: &Path) -> Result<(), Failure> {
+    let report = bench::measure_vectors(cache, hypervisor, &Progress::new())?;
+    output::say(format_args!("{report}"));
+    if let Some(path) = &arguments.document {
+        write_document(path, &report, VECTORS_BEGIN, VECTORS_END)?;
+    }
+    match &arguments.json {
+        Some(path) => write_json(path, &report),
+        None => Ok(()),
+    }
 }
 
 impl From<BenchWay> for Way {
