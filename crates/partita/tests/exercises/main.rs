@@ -10,6 +10,7 @@ mod memory;
 mod sbi;
 mod told;
 mod translations;
+mod vectors;
 
 use common::{hypervisor, room, root};
 use std::process::Command;
