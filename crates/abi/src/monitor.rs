@@ -27,7 +27,7 @@ mod tests;
 
 pub use crate::system::{HartId, VmId, VmName};
 pub use decode::{LineProblem, MonitorError, Reader, Record};
-pub use encode::Report;
+pub use encode::{Report, WorkLine};
 
 use core::fmt;
 

@@ -6,35 +6,42 @@ use super::{
 };
 use core::fmt::{self, Write};
 
-/// A report that is being written. Each method writes whole lines, each in one call of
-/// [`Write::write_fmt`], so that a console that takes a lock per call cannot tear them.
-#[derive(Debug)]
-pub struct Report<'w, W: Write> {
-    console: &'w mut W,
+/// A report that is being written, a line at a time: the writer may do other work between any two lines. Each line is one call of
+/// [`Write::write_fmt`], so that a console that takes a lock per call cannot tear it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Report {
     lines: u64,
 }
 
-impl<'w, W: Write> Report<'w, W> {
+/// Line about what a hart did for a VM: the totals, the exits of a cause, or an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkLine(usize);
+
+impl WorkLine {
+    /// The totals, which stand before all others.
+    pub const FIRST: Self = Self(0);
+}
+
+impl Report {
     /// Writes the first line.
     ///
     /// # Errors
     /// Those of `console`, here and below.
-    pub fn begin(console: &'w mut W, header: Header) -> Result<Self, fmt::Error> {
-        let mut report = Self { console, lines: 0 };
+    pub fn begin(&mut self, console: &mut dyn Write, header: Header) -> fmt::Result {
         let Header { timebase, elapsed } = header;
-        report.line(format_args!(
-            "begin version={VERSION} timebase={timebase} elapsed={elapsed}"
-        ))?;
-        Ok(report)
+        self.line(
+            console,
+            format_args!("begin version={VERSION} timebase={timebase} elapsed={elapsed}"),
+        )
     }
 
-    fn line(&mut self, fields: fmt::Arguments<'_>) -> fmt::Result {
+    fn line(&mut self, console: &mut dyn Write, fields: fmt::Arguments<'_>) -> fmt::Result {
         self.lines += 1;
-        self.console.write_fmt(format_args!("{PREFIX}{fields}\n"))
+        console.write_fmt(format_args!("{PREFIX}{fields}\n"))
     }
 
     /// Writes a VM.
-    pub fn vm(&mut self, record: &VmRecord) -> fmt::Result {
+    pub fn vm(&mut self, console: &mut dyn Write, record: &VmRecord) -> fmt::Result {
         let VmRecord {
             vm,
             name,
@@ -42,29 +49,88 @@ impl<'w, W: Write> Report<'w, W> {
             stop_reason: reason,
             restarts,
         } = record;
-        self.line(format_args!(
-            "vm id={vm} name={name} state={state} reason={reason} restarts={restarts}"
-        ))
+        self.line(
+            console,
+            format_args!(
+                "vm id={vm} name={name} state={state} reason={reason} restarts={restarts}"
+            ),
+        )
     }
 
     /// Writes a hart.
-    pub fn hart(&mut self, hart: HartId, counters: &HartCounters) -> fmt::Result {
+    pub fn hart(
+        &mut self,
+        console: &mut dyn Write,
+        hart: HartId,
+        counters: &HartCounters,
+    ) -> fmt::Result {
         let HartCounters {
             elapsed,
             idle,
             scheduling,
         } = counters;
-        self.line(format_args!(
-            "hart id={hart} elapsed={elapsed} idle={idle} scheduling={scheduling}"
-        ))
+        self.line(
+            console,
+            format_args!("hart id={hart} elapsed={elapsed} idle={idle} scheduling={scheduling}"),
+        )
     }
 
-    /// Writes what a hart did for a VM: nothing if there is nothing, else the totals, the exits
-    /// of each cause that occurred, and the other events.
-    pub fn work(&mut self, vm: VmId, hart: HartId, counters: &WorkCounters) -> fmt::Result {
-        if counters.is_zero() {
-            return Ok(());
+    /// Writes a line about what a hart did for a VM: the first one, from `from` on, that there is something to say in. Returns the line behind it;
+    /// `None` if nothing was left to write.
+    pub fn work(
+        &mut self,
+        console: &mut dyn Write,
+        (vm, hart): (VmId, HartId),
+        counters: &WorkCounters,
+        from: WorkLine,
+    ) -> Result<Option<WorkLine>, fmt::Error> {
+        let WorkLine(mut place) = from;
+        loop {
+            let next = Ok(Some(WorkLine(place + 1)));
+            let of_event = place.checked_sub(1 + ExitCause::COUNT);
+            if let Some(number) = of_event {
+                let Some(event) = Event::ALL.get(number).copied() else {
+                    return Ok(None);
+                };
+                let count = counters.events(event);
+                if count != 0 {
+                    self.line(
+                        console,
+                        format_args!("events vm={vm} hart={hart} event={event} count={count}"),
+                    )?;
+                    return next;
+                }
+            } else if let Some(cause) = place
+                .checked_sub(1)
+                .and_then(|number| ExitCause::ALL.get(number).copied())
+            {
+                let (count, cycles) = (counters.exits(cause), counters.simulation(cause));
+                // What is done for a VM while another one's exit is handled is its own, without an exit of its own.
+                if count != 0 || cycles != Cycles(0) {
+                    self.line(
+                        console,
+                        format_args!(
+                            "exits vm={vm} hart={hart} cause={cause} count={count} cycles={cycles}"
+                        ),
+                    )?;
+                    return next;
+                }
+            } else if counters.is_zero() {
+                return Ok(None);
+            } else {
+                self.totals(console, (vm, hart), counters)?;
+                return next;
+            }
+            place += 1;
         }
+    }
+
+    fn totals(
+        &mut self,
+        console: &mut dyn Write,
+        (vm, hart): (VmId, HartId),
+        counters: &WorkCounters,
+    ) -> fmt::Result {
         let WorkCounters {
             guest,
             scheduling,
@@ -73,33 +139,18 @@ impl<'w, W: Write> Report<'w, W> {
             injected,
             ..
         } = counters;
-        self.line(format_args!(
-            "work vm={vm} hart={hart} guest={guest} scheduling={scheduling} \
-             dispatches={dispatches} calls={calls} injected={injected}"
-        ))?;
-        for cause in ExitCause::ALL {
-            let (count, cycles) = (counters.exits(cause), counters.simulation(cause));
-            // What is done for a VM while another one's exit is handled is its own, without an exit of its own.
-            if count != 0 || cycles != Cycles(0) {
-                self.line(format_args!(
-                    "exits vm={vm} hart={hart} cause={cause} count={count} cycles={cycles}"
-                ))?;
-            }
-        }
-        for event in Event::ALL {
-            let count = counters.events(event);
-            if count != 0 {
-                self.line(format_args!(
-                    "events vm={vm} hart={hart} event={event} count={count}"
-                ))?;
-            }
-        }
-        Ok(())
+        self.line(
+            console,
+            format_args!(
+                "work vm={vm} hart={hart} guest={guest} scheduling={scheduling} \
+                 dispatches={dispatches} calls={calls} injected={injected}"
+            ),
+        )
     }
 
     /// Writes the last line.
-    pub fn end(mut self) -> fmt::Result {
+    pub fn end(mut self, console: &mut dyn Write) -> fmt::Result {
         let lines = self.lines + 1;
-        self.line(format_args!("end lines={lines}"))
+        self.line(console, format_args!("end lines={lines}"))
     }
 }

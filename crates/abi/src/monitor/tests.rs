@@ -61,18 +61,28 @@ fn written(vms: &[VmRecord], work: &[(VmId, HartId, WorkCounters)]) -> (String, 
     };
     let mut expected = Vec::from([Record::Begin(header)]);
     let mut text = String::new();
-    let mut report = Report::begin(&mut text, header).unwrap();
+    let mut report = Report::default();
+    report.begin(&mut text, header).unwrap();
     for vm in vms {
-        report.vm(vm).unwrap();
+        report.vm(&mut text, vm).unwrap();
         expected.push(Record::Vm(*vm));
     }
-    report.hart(HartId(3), &idle).unwrap();
+    report.hart(&mut text, HartId(3), &idle).unwrap();
     expected.push(Record::Hart(HartRecord {
         hart: HartId(3),
         counters: idle,
     }));
     for (vm, hart, counters) in work {
-        report.work(*vm, *hart, counters).unwrap();
+        let mut line = WorkLine::FIRST;
+        let mut lines = text.lines().count();
+        while let Some(next) = report
+            .work(&mut text, (*vm, *hart), counters, line)
+            .unwrap()
+        {
+            line = next;
+            lines += 1;
+            assert_eq!(text.lines().count(), lines, "a line at a time");
+        }
         if counters.is_zero() {
             continue;
         }
@@ -118,7 +128,7 @@ fn written(vms: &[VmRecord], work: &[(VmId, HartId, WorkCounters)]) -> (String, 
             }
         }
     }
-    report.end().unwrap();
+    report.end(&mut text).unwrap();
     expected.push(Record::End);
     (text, expected)
 }

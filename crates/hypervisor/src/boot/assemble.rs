@@ -187,7 +187,8 @@ fn grow_heap(
     let harts = board.harts.len().min(MAX_HARTS);
     let vms = description.vms.len();
     let vcpus: usize = description.vms.iter().map(|vm| vm.vcpus as usize).sum();
-    let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
+    // A hart's accounts are there twice: as they stand, and as they were published.
+    let of_harts = harts * (size_of::<Hart>() + 2 * Accounts::bytes(vms) + size_of::<Group>());
     // The memory of a VM or a vCPU besides its entry is less than the entry.
     let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
     let devices = |vm: &VmDescription<'_>| {

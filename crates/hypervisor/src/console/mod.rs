@@ -73,7 +73,8 @@ impl Terminal {
             }
             left -= count;
         }
-        let more = !self.unsent.is_empty() || self.console.has_output();
+        let has_output = !self.unsent.is_empty() || self.console.has_output();
+        let more = has_output || self.console.wants_turn();
         self.uart.want_transmit_interrupt(more);
     }
 
@@ -144,6 +145,13 @@ pub fn serve() -> impl Iterator<Item = Event> {
 
 /// Reads typed bytes up to the next event.
 fn next_event(terminal: &mut Terminal) -> Option<Event> {
+    let Terminal {
+        console, unsent, ..
+    } = &mut *terminal;
+    let event = heap::permit(|| console.input_ahead(&mut |byte| unsent.push_back(byte)));
+    if event.is_some() {
+        return event;
+    }
     loop {
         let Some(byte) = terminal.uart.receive() else {
             terminal.pump();
@@ -196,15 +204,27 @@ pub fn end_answer() {
     });
 }
 
-/// Prints a line without a prefix, between others; waits for the UART if there is no room for it.
-pub fn raw_line(line: &str) {
+/// The report that the operator has asked for begins: [`serve`] is called when there is room for its lines.
+pub fn begin_report() {
     with_terminal(|terminal| {
-        if !terminal.console.has_room(line) {
-            terminal.flush();
-        }
-        terminal.console.raw_line(line);
+        terminal.console.begin_report();
         terminal.pump();
     });
+}
+
+/// Returns true while less waits for the UART than it is sent at a time. Until then a report goes on with [`raw_line`].
+#[must_use]
+pub fn has_use_for_lines() -> bool {
+    let has_use = with_terminal(|terminal| {
+        let waiting = terminal.unsent.len() + terminal.console.answers_waiting();
+        waiting < PORTION
+    });
+    has_use.unwrap_or(false)
+}
+
+/// Adds a line without a prefix, between others.
+pub fn raw_line(line: fmt::Arguments<'_>) {
+    with_terminal(|terminal| terminal.console.raw_line(line));
 }
 
 /// Sends all output and lets `write` have the UART, with nothing between its lines.

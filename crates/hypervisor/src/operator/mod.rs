@@ -26,6 +26,7 @@ use crate::vm::vcpu::Vcpu;
 
 /// The board's UART wants attention.
 pub fn serve(system: &Hypervisor) {
+    monitor::continue_report(system);
     for event in console::serve() {
         match event {
             Event::ToVm(vm, byte) => {
@@ -37,10 +38,8 @@ pub fn serve(system: &Hypervisor) {
                 answer!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
-            Event::Command(Command::Stats) => {
-                // What was typed behind it is served behind the report.
-                return monitor::request_report(system, harts::current());
-            }
+            // The console keeps what is typed until the report has ended.
+            Event::Command(Command::Stats) => monitor::request_report(system, harts::current()),
             Event::Command(command) => {
                 heap::permit(|| obey(system, command));
                 console::end_answer();

@@ -21,6 +21,12 @@ impl AwaitedHarts {
         self.0.load(Ordering::Relaxed) != 0
     }
 
+    /// Returns true if a report waits for `hart`.
+    #[must_use]
+    pub fn awaits(&self, hart: HartId) -> bool {
+        self.0.load(Ordering::Relaxed) & HartSet::only(hart).bits() != 0
+    }
+
     /// Removes `hart`, which has published its CPU time. Returns true if it was the last: then the others' published time can be read.
     #[must_use]
     pub fn publish(&self, hart: HartId) -> bool {
@@ -44,7 +50,9 @@ mod tests {
         assert!(!awaited.publish(hart(0)), "nobody asked");
         let harts = HartSet::from_bits(0b111);
         awaited.add(harts);
+        assert!(awaited.awaits(hart(1)));
         assert!(!awaited.publish(hart(1)));
+        assert!(!awaited.awaits(hart(1)) && awaited.awaits(hart(2)));
         assert!(!awaited.publish(hart(1)), "a hart is awaited once");
         // A report is asked for again meanwhile: that report comes with the one that is under way.
         awaited.add(harts);

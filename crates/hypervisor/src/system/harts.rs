@@ -90,6 +90,8 @@ pub struct Hart {
     pub poll_schedule: PollSchedule,
     /// Ticks that the hart worked for devices of other VMs while it had its present vCPU. Only the hart itself uses it.
     for_others: AtomicU64,
+    /// The accounts as the hart published them last, for a report that is being written.
+    pub published: Accounts,
 }
 
 /// The scheduler's names for these harts of the board.
@@ -175,6 +177,7 @@ impl Hart {
             next_poll: AtomicU64::new(0),
             poll_schedule: PollSchedule::default(),
             for_others: AtomicU64::new(0),
+            published: Accounts::new(vms),
             waiting: Waiting::default(),
             is_idle: AtomicBool::new(false),
             polls: AtomicBool::new(false),

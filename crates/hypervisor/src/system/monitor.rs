@@ -1,24 +1,24 @@
 //! The performance monitor's report on the console (`abi::monitor`).
 //!
 //! A hart publishes its CPU time when it changes its work, so a hart in a guest, or an idle one, may not have published for long. A
-//! requested report waits until each hart has been interrupted and has published.
+//! requested report waits until each hart has been interrupted and has published. From then on it is written piece by piece, as the UART takes it:
+//! no hart waits for the UART. What is typed meanwhile waits for the report's end.
 
-use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use abi::monitor::{self as records, Header, Report, VmRecord};
+use abi::monitor::{self as records, Header, VmRecord};
 use scheduler::HartSet;
 
 use crate::console;
 use crate::hart;
-use crate::heap;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
-use crate::system::report_space::ReportSpace;
+use crate::system::report_space::{ReportSpace, ReportWriter};
 use crate::vm::Vm;
 
-/// Requests a report: harts leave their guests, idle harts are woken, and the last one to publish its CPU time prints. Only then is
-/// the UART served again, so that answers come in the order of the commands. `own` has served the UART, and publishes next.
+/// Requests a report: harts leave their guests, idle harts are woken, and the last one to publish its CPU time lets the report begin. `own`, which has
+/// served the UART, publishes next.
 pub fn request_report(system: &Hypervisor, own: &Hart) {
     let harts: HartSet = system.harts.iter().map(|hart| hart.index).collect();
     system.report.add(harts);
@@ -31,39 +31,68 @@ pub fn request_report(system: &Hypervisor, own: &Hart) {
 #[inline]
 pub fn publish(system: &Hypervisor, hart: &Hart) {
     if system.report.any() {
-        print_if_last(system, hart);
+        publish_awaited(system, hart);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn print_if_last(system: &Hypervisor, hart: &Hart) {
+fn publish_awaited(system: &Hypervisor, hart: &Hart) {
+    if system.report.awaits(hart.index) {
+        hart.published.copy(&hart.accounts);
+    }
     if system.report.publish(hart.index) {
-        // The counters at this moment, line by line between the other lines of the console, which takes everything.
-        let _ = heap::permit(|| {
+        {
             let space = &mut *system.report_space.lock();
             note_vms(system, space);
-            write(system, space, &mut Lines(String::new()))
-        });
-        console::end_answer();
-        system.resample_uart();
+            space.pending = Some(ReportWriter::new(header(system)));
+        }
+        console::begin_report();
     }
 }
 
-/// Line that is being written; the heap never holds more of a report.
-struct Lines(String);
+/// Writes on at the operator's report, if one has begun: as many lines as the UART has use for now, between the other lines of the console.
+pub fn continue_report(system: &Hypervisor) {
+    let space = &mut *system.report_space.lock();
+    let Some(mut writer) = space.pending.take() else {
+        return;
+    };
+    let read = |hart: usize, work: &mut Vec<_>| {
+        let hart = system.harts.get(hart)?;
+        Some((id_of(hart), hart.published.read_into(work)))
+    };
+    while console::has_use_for_lines() {
+        let goes_on = space.next_line(&mut writer, &read, &mut Lines);
+        if goes_on != Ok(true) {
+            return console::end_answer();
+        }
+    }
+    space.pending = Some(writer);
+}
+
+/// Lines on the console, each in one piece.
+struct Lines;
 
 impl Write for Lines {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        for part in text.split_inclusive('\n') {
-            self.0.push_str(part);
-            if part.ends_with('\n') {
-                console::raw_line(self.0.trim_end());
-                self.0.clear();
-            }
-        }
+        self.write_fmt(format_args!("{text}"))
+    }
+
+    fn write_fmt(&mut self, line: fmt::Arguments<'_>) -> fmt::Result {
+        console::raw_line(line);
         Ok(())
     }
+}
+
+fn header(system: &Hypervisor) -> Header {
+    Header {
+        timebase: u64::from(system.board.timebase_hertz),
+        elapsed: records::Ticks(hart::time().wrapping_sub(system.started)),
+    }
+}
+
+fn id_of(hart: &Hart) -> records::HartId {
+    records::HartId(hart.board.id as u32)
 }
 
 /// Records all VMs. The VMs' locks are free again when the console's is taken.
@@ -82,44 +111,24 @@ fn note_vms(system: &Hypervisor, space: &mut ReportSpace) {
     space.vms.extend(system.vms.iter().map(record));
 }
 
-/// Prints the counters before the power goes off.
+/// Prints the counters before the power goes off, behind the rest of a report that has begun.
 pub fn last_report(system: &Hypervisor) {
     let space = &mut *system.report_space.lock();
     note_vms(system, space);
+    let published = |hart: usize, work: &mut Vec<_>| {
+        let hart = system.harts.get(hart)?;
+        Some((id_of(hart), hart.published.read_into(work)))
+    };
+    let present = |hart: usize, work: &mut Vec<_>| {
+        let hart = system.harts.get(hart)?;
+        Some((id_of(hart), hart.accounts.read_into(work)))
+    };
     console::final_report(|out| {
         // The UART takes everything.
-        let _ = write(system, space, &mut Through(out));
-    });
-}
-
-struct Through<'a>(&'a mut dyn Write);
-
-impl Write for Through<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write_str(text)
-    }
-}
-
-fn write(system: &Hypervisor, space: &mut ReportSpace, out: &mut impl Write) -> fmt::Result {
-    let ReportSpace { vms, work } = space;
-    let elapsed = records::Ticks(hart::time().wrapping_sub(system.started));
-    let mut report = Report::begin(
-        out,
-        Header {
-            timebase: u64::from(system.board.timebase_hertz),
-            elapsed,
-        },
-    )?;
-    for vm in vms {
-        report.vm(vm)?;
-    }
-    for hart in &system.harts {
-        let own = hart.accounts.read_into(work);
-        let id = records::HartId(hart.board.id as u32);
-        report.hart(id, &own)?;
-        for (vm, counters) in system.vms.iter().zip(&*work) {
-            report.work(vm.number(), id, counters)?;
+        if let Some(mut writer) = space.pending.take() {
+            while space.next_line(&mut writer, &published, out) == Ok(true) {}
         }
-    }
-    report.end()
+        let mut writer = ReportWriter::new(header(system));
+        while space.next_line(&mut writer, &present, out) == Ok(true) {}
+    });
 }

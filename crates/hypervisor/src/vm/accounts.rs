@@ -97,6 +97,27 @@ impl Work {
         }
     }
 
+    fn copy(&self, own: &Self) {
+        let pairs = [
+            (&self.guest, &own.guest),
+            (&self.scheduling, &own.scheduling),
+            (&self.dispatches, &own.dispatches),
+            (&self.calls, &own.calls),
+            (&self.injected, &own.injected),
+        ];
+        let exits = self.exits.iter().zip(&own.exits);
+        let exits = exits.flat_map(|(copy, own)| {
+            [
+                (&copy.count, &own.count),
+                (&copy.simulation, &own.simulation),
+            ]
+        });
+        let events = self.events.iter().zip(&own.events);
+        for (copy, counter) in pairs.into_iter().chain(exits).chain(events) {
+            copy.set(counter.get());
+        }
+    }
+
     fn read(&self) -> WorkCounters {
         let mut counters = WorkCounters::new();
         counters.guest = Cycles(self.guest.get());
@@ -271,6 +292,23 @@ impl Accounts {
         }
     }
 
+    /// Makes these accounts a copy of those of the calling hart, which charges nothing meanwhile. Others read the copy when the hart has told them.
+    pub fn copy(&self, own: &Self) {
+        let pairs = [
+            (&self.charged_to, &own.charged_to),
+            (&self.started, &own.started),
+            (&self.idle, &own.idle),
+            (&self.scheduling, &own.scheduling),
+            (&self.booked, &own.booked),
+        ];
+        for (copy, counter) in pairs {
+            copy.set(counter.get());
+        }
+        for (copy, work) in self.work.iter().zip(&own.work) {
+            copy.copy(work);
+        }
+    }
+
     /// Starts counting.
     pub fn open(&self) {
         let now = hart::cycles();
@@ -431,6 +469,42 @@ mod tests {
         let exits = |vm: usize| work[vm].exits(ExitCause::HostExternal);
         assert_eq!([0, 1, 2].map(exits), [1, 0, 0]);
         assert_eq!(own.elapsed, Cycles(320));
+    }
+
+    #[test]
+    fn copies_hold_all_counters() {
+        let (accounts, published) = (Accounts::new(2), Accounts::new(2));
+        let at = |cycles: u64| {
+            // SAFETY: the register is the stand-in's.
+            unsafe { csr::write::<{ number::CYCLE }>(cycles) };
+        };
+        at(100);
+        accounts.open();
+        for (number, cause) in ExitCause::ALL.into_iter().enumerate() {
+            at(200 + 10 * number as u64);
+            accounts
+                .of(VmId::new(1).unwrap())
+                .charge_exit(195 + 10 * number as u64, cause);
+        }
+        let of = accounts.of(VmId::new(0).unwrap());
+        for event in Event::ALL {
+            of.count_times(event, 1 + event.index() as u64);
+        }
+        of.count_dispatch();
+        of.count_call();
+        of.count_injected();
+        at(5000);
+        accounts.charge_idle();
+        at(5010);
+        of.charge_scheduling();
+        at(5100);
+        accounts.charge_scheduling();
+        let count = crate::heap::allocations(|| published.copy(&accounts));
+        assert_eq!((count, published.read()), (0, accounts.read()));
+        let before = published.read();
+        at(6000);
+        accounts.charge_idle();
+        assert_eq!(published.read(), before, "what is published stands");
     }
 
     #[test]

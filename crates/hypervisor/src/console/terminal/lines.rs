@@ -29,8 +29,13 @@ impl Lines {
         MAX_WAITING.saturating_sub(self.bytes.len())
     }
 
+    /// Bytes that wait.
+    pub fn waiting(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Tests whether `line` fits.
-    pub fn has_room(&self, line: &str) -> bool {
+    fn has_room(&self, line: &str) -> bool {
         line.len().saturating_add(LINE_END.len()) <= self.room()
     }
 

@@ -20,6 +20,7 @@
     )
 )]
 
+mod ahead;
 mod editor;
 mod keys;
 mod lines;
@@ -34,6 +35,7 @@ use core::fmt;
 
 use abi::operator::command;
 use abi::system::{VmId, VmName};
+use ahead::{Answering, TypedAhead};
 use editor::{Edit, Editor};
 use keys::{Key, Keys};
 use lines::Lines;
@@ -45,6 +47,7 @@ pub const LONGEST_LINE: usize = lines::MAX_WAITING + output::LONGEST_PARTIAL;
 /// Beginning of the hypervisor's own lines.
 const PREFIX: &str = "[partita] ";
 
+const LOST_BYTES: &str = "bytes that were typed during the report were lost";
 const LOST_LINES: &str = "lines of the hypervisor's were lost";
 
 /// Operator's prompt.
@@ -67,8 +70,9 @@ pub struct Console {
     guests: Vec<Guest>,
     focus: Option<VmId>,
     keys: Keys,
-    /// The operator has given a command, whose answer comes before the prompt.
-    awaits_answer: bool,
+    /// Answer that comes before the prompt.
+    answering: Answering,
+    ahead: TypedAhead,
     /// The line that the operator is typing, while the prompt is open.
     editor: Option<Editor>,
     last_line: LastLine,
@@ -87,7 +91,8 @@ impl Console {
             guests: names.into_iter().map(Guest::new).collect(),
             focus: None,
             keys: Keys::default(),
-            awaits_answer: false,
+            answering: Answering::Nothing,
+            ahead: TypedAhead::new(),
             editor: None,
             last_line: LastLine::new(),
             answers: Lines::new(),
@@ -153,14 +158,25 @@ impl Console {
         self.answers.push(PREFIX, text);
     }
 
-    /// Returns true if [`Self::raw_line`] has room for the whole `line`.
-    pub fn has_room(&self, line: &str) -> bool {
-        self.answers.has_room(line)
+    /// Bytes of answers that wait.
+    pub fn answers_waiting(&self) -> usize {
+        self.answers.waiting()
     }
 
     /// Adds a line of an answer as it is, such as a record of the performance monitor.
-    pub fn raw_line(&mut self, line: &str) {
-        self.answers.push("", format_args!("{line}"));
+    pub fn raw_line(&mut self, line: fmt::Arguments<'_>) {
+        self.answers.push("", line);
+    }
+
+    /// The report that the operator has asked for has begun: its lines come when there is room for them.
+    pub fn begin_report(&mut self) {
+        self.answering = Answering::Report;
+    }
+
+    /// Returns true if the hypervisor has to be told when there is room: a report goes on then, or what was typed behind it is obeyed.
+    pub fn wants_turn(&self) -> bool {
+        self.answering == Answering::Report
+            || !self.answering.holds_input() && self.ahead.has_bytes()
     }
 
     /// Returns true if there is output to drain.
@@ -277,8 +293,31 @@ impl Console {
         }
     }
 
-    /// Handles a byte that the operator typed. The prompt's echo goes to `sink` at once.
+    /// Handles a byte that the operator typed. The prompt's echo goes to `sink` at once. What is typed while a report is awaited or written waits for
+    /// [`input_ahead`](Self::input_ahead).
     pub fn input(&mut self, byte: u8, sink: &mut dyn FnMut(u8)) -> Option<Event> {
+        if self.answering.holds_input() {
+            self.ahead.push(byte);
+            return None;
+        }
+        self.press(byte, sink)
+    }
+
+    /// Handles what was typed during a report that has ended, up to the next event.
+    pub fn input_ahead(&mut self, sink: &mut dyn FnMut(u8)) -> Option<Event> {
+        while !self.answering.holds_input() {
+            if let Some(lost) = self.ahead.take_lost() {
+                self.answer(format_args!("{lost} {LOST_BYTES}"));
+            }
+            let byte = self.ahead.take()?;
+            if let Some(event) = self.press(byte, sink) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn press(&mut self, byte: u8, sink: &mut dyn FnMut(u8)) -> Option<Event> {
         match self.keys.press(byte) {
             Key::Plain(byte) => self.plain(byte, sink),
             Key::Pending => None,
@@ -324,7 +363,7 @@ impl Console {
                     }
                     Ok(command) => {
                         editor.clear();
-                        self.awaits_answer = true;
+                        self.answering = Answering::to(command);
                         return Some(Event::Command(command));
                     }
                     Err(error) => self.answers.push(PREFIX, format_args!("{error}")),
@@ -364,11 +403,12 @@ impl Console {
 
     /// Ends the answer to the operator's command: the prompt may come back.
     pub fn end_answer(&mut self) {
-        self.awaits_answer = false;
+        self.answering = Answering::Nothing;
     }
 
     fn prompt_is_due(&self) -> bool {
-        self.editor.is_some() && !self.awaits_answer && self.last_line.is_at_line_start()
+        let is_answered = self.answering == Answering::Nothing;
+        self.editor.is_some() && is_answered && self.last_line.is_at_line_start()
     }
 
     /// Shows the prompt with what is typed.

@@ -86,7 +86,7 @@ fn the_guest_in_focus_is_raw() {
     );
     send(&mut console, NORTH, "ls\r\n");
     assert_eq!(drain(&mut console, usize::MAX), "ls\r\n");
-    console.raw_line("partita-monitor end");
+    console.raw_line(format_args!("partita-monitor end"));
     assert_eq!(drain(&mut console, usize::MAX), "partita-monitor end\r\n");
 }
 
@@ -205,7 +205,10 @@ fn prompt_returns_after_the_requested_report() {
     let (events, _) = type_in(&mut console, b"\x1dmstats\r");
     assert_eq!(events, [Event::Command(Command::Stats)]);
     assert!(!console.has_output(), "the report is still to come");
-    console.raw_line("partita-monitor line");
+    assert!(!console.wants_turn(), "nobody can go on with it");
+    console.begin_report();
+    assert!(console.wants_turn() && !console.has_output());
+    console.raw_line(format_args!("partita-monitor line"));
     assert_eq!(drain(&mut console, usize::MAX), "partita-monitor line\r\n");
     console.end_answer();
     let shown = drain(&mut console, usize::MAX);
@@ -214,6 +217,74 @@ fn prompt_returns_after_the_requested_report() {
     assert_eq!(events, [Event::Command(Command::List)]);
     console.end_answer();
     assert!(drain(&mut console, usize::MAX).contains(PROMPT));
+}
+
+#[test]
+fn typed_bytes_wait_for_the_report() {
+    let mut console = console();
+    console.set_focus(Some(NORTH));
+    type_in(&mut console, b"\x1dmstats\r");
+    let allocated = allocations(|| {
+        for _ in 0..2 {
+            let typed = b"vm list\rstats\r\x1d1xy";
+            for &byte in typed {
+                let event = console.input(byte, &mut |byte| assert_eq!(byte, 0, "no echo"));
+                assert_eq!(event, None);
+            }
+            console.begin_report();
+        }
+    });
+    assert_eq!(allocated, 0);
+    assert_eq!(console.input_ahead(&mut |_| {}), None, "it is not over yet");
+    console.end_answer();
+    assert!(
+        console.wants_turn()
+            && console.input_ahead(&mut |_| {}) == Some(Event::Command(Command::List))
+    );
+    console.end_answer();
+    assert_eq!(
+        console.input_ahead(&mut |_| {}),
+        Some(Event::Command(Command::Stats))
+    );
+    assert_eq!(
+        console.input_ahead(&mut |_| {}),
+        None,
+        "the next report comes first"
+    );
+    assert!(!console.wants_turn());
+    console.end_answer();
+    let rest = core::iter::from_fn(|| console.input_ahead(&mut |_| {}));
+    let to_north = |byte: &u8| Event::ToVm(NORTH, *byte);
+    assert_eq!(
+        rest.collect::<Vec<_>>(),
+        b"xyvm list\rstats\rxy"
+            .iter()
+            .map(to_north)
+            .collect::<Vec<_>>()
+    );
+    assert!(!console.wants_turn());
+}
+
+#[test]
+fn bytes_typed_ahead_are_bounded() {
+    let mut console = console();
+    console.set_focus(Some(NORTH));
+    type_in(&mut console, b"\x1dmstats\r");
+    type_in(&mut console, &[b'\r']);
+    let (events, _) = type_in(&mut console, &[b'x'; ahead::MAX_AHEAD + 2]);
+    assert_eq!(events, []);
+    console.end_answer();
+    let taken = core::iter::from_fn(|| console.input_ahead(&mut |_| {})).count();
+    assert_eq!(
+        taken,
+        ahead::MAX_AHEAD - 1,
+        "the first one leaves the prompt"
+    );
+    let shown = drain(&mut console, usize::MAX);
+    assert!(
+        shown.contains("[partita] 3 bytes that were typed during the report were lost"),
+        "{shown:?}"
+    );
 }
 
 #[test]
@@ -227,7 +298,7 @@ fn the_prompt_edits_and_obeys() {
         shown.ends_with("\rpartita> vm stop north\x1b[K\r\n"),
         "{shown:?}"
     );
-    console.raw_line("partita-monitor answer");
+    console.raw_line(format_args!("partita-monitor answer"));
     console.end_answer();
     let shown = drain(&mut console, usize::MAX);
     assert!(
