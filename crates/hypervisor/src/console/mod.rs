@@ -11,13 +11,11 @@ use board::Uart;
 use spin::Once;
 
 use crate::console::terminal::{Console, Event, LONGEST_LINE};
-use crate::devices::uart::board::BoardUart;
+use crate::devices::uart::board::{BoardUart, LARGEST_PORTION};
 use crate::heap;
 
-/// Bytes that are taken from the consoles at a time.
-const PORTION: usize = 512;
 /// Bytes that one portion may bring: it ends with a whole line.
-const UNSENT: usize = PORTION + LONGEST_LINE;
+const UNSENT: usize = LARGEST_PORTION + LONGEST_LINE;
 
 #[derive(Debug)]
 struct Terminal {
@@ -53,7 +51,7 @@ impl Terminal {
     /// Sends what the UART takes without waiting, a portion at most; its interrupt, or the next poll, brings the rest. The firmware's console takes
     /// all, and keeps the hart for each byte; and what waits is longer than what guests have printed by their names in front of each line.
     fn pump(&mut self) {
-        let mut left = PORTION;
+        let mut left = self.uart.portion();
         loop {
             let room = self.uart.room().min(left);
             if room == 0 {
@@ -61,8 +59,7 @@ impl Terminal {
             }
             if self.unsent.is_empty() {
                 let unsent = &mut self.unsent;
-                self.console
-                    .drain(PORTION, &mut |byte| unsent.push_back(byte));
+                self.console.drain(left, &mut |byte| unsent.push_back(byte));
             }
             if self.unsent.is_empty() {
                 break;
@@ -217,7 +214,7 @@ pub fn begin_report() {
 pub fn has_use_for_lines() -> bool {
     let has_use = with_terminal(|terminal| {
         let waiting = terminal.unsent.len() + terminal.console.answers_waiting();
-        waiting < PORTION
+        waiting < terminal.uart.portion()
     });
     has_use.unwrap_or(false)
 }
@@ -299,7 +296,7 @@ mod tests {
             uart: BoardUart::unknown(),
             unsent: VecDeque::with_capacity(UNSENT),
         };
-        let (vm, line) = (VmId(0), "\r".repeat(511) + "x");
+        let (vm, line) = (VmId(0), "x\r");
         for byte in line.bytes().cycle().take(terminal.console.room(VmId(0))) {
             terminal.console.push(vm, byte);
         }
@@ -307,7 +304,7 @@ mod tests {
         while !terminal.unsent.is_empty() || terminal.console.has_output() {
             let before = terminal.unsent.len();
             terminal.pump();
-            assert!(before == 0 || terminal.unsent.len() + PORTION >= before);
+            assert!(before == 0 || terminal.unsent.len() + LARGEST_PORTION >= before);
             times += 1;
         }
         assert!(times > 100, "{times}");
@@ -335,6 +332,6 @@ mod tests {
         }
         terminal.flush();
         assert!(!terminal.console.has_output());
-        assert!(terminal.unsent.capacity() < PORTION);
+        assert!(terminal.unsent.capacity() < LARGEST_PORTION);
     }
 }

@@ -94,7 +94,7 @@ impl Guest {
         due.then(|| core::mem::take(&mut self.lost))
     }
 
-    /// The next line. A carriage return inside it begins a new one.
+    /// The next line. A carriage return ends it too, so that no guest gets more of a turn than a line; several make no empty lines.
     pub fn take_line(&mut self) -> Option<Line> {
         if !self.has_line() {
             return None;
@@ -107,6 +107,10 @@ impl Guest {
         for place in &mut line.bytes {
             match self.pop() {
                 Some(b'\n') | None => break,
+                Some(b'\r') => {
+                    self.skip_line_end();
+                    break;
+                }
                 Some(byte) => *place = byte,
             }
             line.length = line.length.saturating_add(1);
@@ -125,6 +129,16 @@ impl Guest {
             }
         }
         Some(line)
+    }
+
+    /// Drops the rest of a line's end, behind its first carriage return.
+    fn skip_line_end(&mut self) {
+        while self.bytes.front() == Some(&b'\r') {
+            self.pop();
+        }
+        if self.bytes.front() == Some(&b'\n') {
+            self.pop();
+        }
     }
 
     /// Sends some bytes as they are.
@@ -151,17 +165,11 @@ impl Line {
     /// and escape sequences are left out: on a terminal that others share they could change what
     /// others wrote.
     pub fn send(&self, sink: &mut dyn FnMut(u8)) {
-        let mut raw = self.bytes.get(..self.length).unwrap_or_default();
-        while let Some(shorter) = raw.strip_suffix(b"\r") {
-            raw = shorter;
+        for prefix in [b"[", self.name.as_str().as_bytes(), b"] "] {
+            send(prefix, sink);
         }
-        for part in raw.split(|&byte| byte == b'\r') {
-            for prefix in [b"[", self.name.as_str().as_bytes(), b"] "] {
-                send(prefix, sink);
-            }
-            send_printable(part, sink);
-            send(b"\r\n", sink);
-        }
+        send_printable(self.bytes.get(..self.length).unwrap_or_default(), sink);
+        send(b"\r\n", sink);
     }
 }
 

@@ -73,6 +73,25 @@ fn deceptive_bytes_are_removed_from_prefixed_lines() {
 }
 
 #[test]
+fn carriage_returns_make_no_long_turn() {
+    let mut console = console();
+    send(&mut console, NORTH, &"\rx".repeat(300));
+    send(&mut console, NORTH, "\n");
+    let mut turns = 0;
+    while console.has_output() {
+        let shown = drain(&mut console, 1);
+        assert!(shown.len() < 20, "{} bytes in one turn", shown.len());
+        turns += 1;
+    }
+    assert_eq!(turns, 301, "an empty line, and one for each letter");
+    send(&mut console, NORTH, "10 %\r\r20 %\r\r\n\r\nend\n");
+    assert_eq!(
+        drain(&mut console, usize::MAX),
+        "[north] 10 %\r\n[north] 20 %\r\n[north] \r\n[north] end\r\n"
+    );
+}
+
+#[test]
 fn the_guest_in_focus_is_raw() {
     let mut console = console();
     console.set_focus(Some(NORTH));
@@ -484,13 +503,17 @@ fn no_output_allocates_or_frees() {
                 for number in 0..3000 {
                     console.say(format_args!("VM {number} stopped\nand is restarted"));
                 }
-                while console.drain(crate::console::PORTION, &mut |byte| unsent.push_back(byte)) {
+                while console.drain(crate::console::LARGEST_PORTION, &mut |byte| {
+                    unsent.push_back(byte)
+                }) {
                     most = unsent.len().max(most);
                     unsent.clear();
                 }
                 unsent.clear();
                 console.answer(format_args!("{longest}"));
-                console.drain(crate::console::PORTION, &mut |byte| unsent.push_back(byte));
+                console.drain(crate::console::LARGEST_PORTION, &mut |byte| {
+                    unsent.push_back(byte)
+                });
                 most = unsent.len().max(most);
                 unsent.clear();
                 (0..8).map(VmId).for_each(|vm| console.end_line(vm));

@@ -7,6 +7,9 @@ use super::driver::{RegisterPort, UartDriver};
 use crate::hart::decode::Width;
 use crate::hart::{device, firmware};
 
+/// The largest [portion](BoardUart::portion).
+pub const LARGEST_PORTION: usize = 512;
+
 /// Registers of the board's UART.
 #[derive(Debug)]
 struct DevicePort {
@@ -74,6 +77,16 @@ impl BoardUart {
     #[must_use]
     pub fn room(&self) -> usize {
         self.driver.as_ref().map_or(FIFO_BYTES, UartDriver::room)
+    }
+
+    /// Bytes that are sent in one go at most, so that the hart looks at its interrupts soon. The firmware's console is served by a timer, a portion at
+    /// a time, and how long it keeps the hart is the firmware's.
+    #[must_use]
+    pub const fn portion(&self) -> usize {
+        match self.driver {
+            Some(_) => 8 * FIFO_BYTES,
+            None => LARGEST_PORTION,
+        }
     }
 
     /// Sends a byte for which there is room.
