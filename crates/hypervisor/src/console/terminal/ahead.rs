@@ -1,4 +1,4 @@
-//! What the operator types while a report is awaited or written: it waits for the report's end, in a bounded space.
+//! Bytes that the operator types while a report is awaited or written. They wait for the report's end, in a bounded space.
 
 use alloc::collections::VecDeque;
 
