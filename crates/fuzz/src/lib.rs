@@ -9,5 +9,6 @@ pub mod draw;
 pub mod farm;
 pub mod finding;
 pub mod judge;
+pub mod mutant;
 pub mod observe;
 pub mod shrink;

@@ -65,6 +65,9 @@ pub enum Failure {
     /// The farm found invariants broken.
     #[error("{0} of the systems broke an invariant")]
     Findings(usize),
+    /// The farm did not find faults that were put in.
+    #[error("{0} of the mutants survived")]
+    Survivors(usize),
     /// No guest could go on.
     #[error(
         "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
@@ -200,7 +203,7 @@ impl Failure {
             | Self::Expand(_)
             | Self::Nuisance(_) => 2,
             Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
-            Self::Different(_) | Self::Findings(_) => 3,
+            Self::Different(_) | Self::Findings(_) | Self::Survivors(_) => 3,
             Self::Store(_) | Self::Merge(_) => 5,
             Self::Shard { .. } => 0,
             Self::Series(_) => 130,

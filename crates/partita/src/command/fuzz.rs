@@ -1,5 +1,7 @@
 //! `partita fuzz`.
 
+mod mutants;
+
 use super::failure::{Failure, at};
 use super::input::HypervisorArgument;
 use super::output::{self, write_json};
@@ -53,11 +55,23 @@ pub(super) struct FuzzArguments {
     /// Runs the case of a finding again
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["systems", "hours", "shard", "first", "seed"])]
     replay: Option<PathBuf>,
+    /// Puts faults into a copy of the hypervisor, one at a time, and tries for each whether the farm finds it: the faults that are named, or
+    /// all of crates/fuzz/mutants. --systems and --hours then hold for each; 10 minutes without them
+    #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with_all = ["replay", "shard", "elf"])]
+    mutants: Option<Vec<String>>,
     /// Writes the systems with what they broke as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
     hypervisor: HypervisorArgument,
+}
+
+impl FuzzArguments {
+    /// Time in which systems are begun.
+    fn time(&self) -> Option<Duration> {
+        let hours = self.hours?;
+        Some(Duration::from_secs_f64(hours * 3600.0))
+    }
 }
 
 /// A number of hours.
@@ -74,23 +88,27 @@ const SYSTEMS: u64 = 10;
 
 pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref()])?;
-    if arguments.replay.is_none() {
+    if arguments.replay.is_none() && arguments.mutants.is_none() {
         output::check_folder(&arguments.findings)?;
     }
-    let (cache, hypervisor) = (Cache::made()?, arguments.hypervisor.path()?);
+    let cache = Cache::made()?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| Failure::Host("signals", error))?;
     }
+    let bounds = Bounds {
+        share: arguments.share,
+        stretch_us: arguments.stretch_us,
+    };
+    if let Some(names) = &arguments.mutants {
+        return mutants::execute(arguments, names, bounds, &cache, &stop);
+    }
+    let hypervisor = arguments.hypervisor.path()?;
     let programs = Programs {
         hypervisor: &hypervisor,
         cache: &cache,
         stop: &stop,
-    };
-    let bounds = Bounds {
-        share: arguments.share,
-        stretch_us: arguments.stretch_us,
     };
     let mut tally = Tally::new(arguments.json.is_some());
     let mut keep = Ok(());
@@ -157,9 +175,7 @@ fn plan(arguments: &FuzzArguments, bounds: Bounds) -> Plan {
             (None, None) => Some(SYSTEMS),
             (systems, _) => systems,
         },
-        time: arguments
-            .hours
-            .map(|hours| Duration::from_secs_f64(hours * 3600.0)),
+        time: arguments.time(),
         jobs: arguments.jobs,
         shard: (part, parts),
         bounds,

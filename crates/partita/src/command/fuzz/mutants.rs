@@ -1,0 +1,192 @@
+//! `partita fuzz --mutants`: which faults the farm convicts.
+
+use super::super::failure::Failure;
+use super::super::output::{self, write_json};
+use super::FuzzArguments;
+use fuzz::judge::Bounds;
+use fuzz::mutant::{Hypervisors, Mutant, Outcome, Tree, Trial, try_mutant};
+use runner::table::Table;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use system::cache::Cache;
+
+/// Folder of the mutants, a file that tells the root of the sources from other folders, and the place of copy and builds in that root.
+const MUTANTS: &str = "crates/fuzz/mutants";
+const HYPERVISOR_CRATE: &str = "crates/hypervisor/Cargo.toml";
+const PLACE: &str = "target/mutants";
+/// Time in which a mutant's systems are begun, without `--systems` and `--hours`.
+const TIME: Duration = Duration::from_secs(600);
+
+/// Line of the file that `--json` writes.
+#[derive(Serialize)]
+struct Line<'a> {
+    mutant: &'a str,
+    origin: &'a str,
+    convicted: bool,
+    invariant: Option<String>,
+    detail: Option<String>,
+    system: Option<String>,
+    systems: u64,
+    seconds: f64,
+}
+
+/// Tries the mutants that are named, or all of them.
+pub(super) fn execute(
+    arguments: &FuzzArguments,
+    names: &[String],
+    bounds: Bounds,
+    cache: &Cache,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let root = root(&system::installed::command());
+    let root = root.ok_or_else(|| {
+        Failure::Usage(String::from(
+            "mutants are built from the sources, and this command does not lie in their folder",
+        ))
+    })?;
+    let unmade = |error: &dyn std::fmt::Display| Failure::Unmade(error.to_string());
+    let mutants = Mutant::read_all(&root.join(MUTANTS), names);
+    let mutants = mutants.map_err(|error| Failure::Usage(error.to_string()))?;
+    let tree = Tree::copy(&root, &root.join(PLACE)).map_err(|error| unmade(&error))?;
+    let sound = tree.build_sound().map_err(|error| unmade(&error))?;
+    let trial = Trial {
+        seed: arguments.seed,
+        first: arguments.first,
+        systems: arguments.systems,
+        time: match (arguments.systems, arguments.time()) {
+            (None, None) => Some(TIME),
+            (_, time) => time,
+        },
+        bounds,
+        cache,
+        stop,
+    };
+    let mut outcomes = Vec::new();
+    for mutant in &mutants {
+        let built = tree
+            .build_mutant(mutant)
+            .map_err(|error| Failure::Unmade(format!("{}: {error}", mutant.name)))?;
+        let hypervisors = Hypervisors {
+            mutant: &built,
+            sound: &sound,
+        };
+        let outcome = try_mutant(hypervisors, &trial)?;
+        // A mutant's file would be taken for a hypervisor by mistake.
+        let _ = std::fs::remove_file(&built);
+        say(mutant, &outcome);
+        outcomes.push(outcome);
+    }
+    show(&mutants, &outcomes);
+    if let Some(path) = &arguments.json {
+        let lines = mutants
+            .iter()
+            .zip(&outcomes)
+            .map(|(mutant, outcome)| line(mutant, outcome));
+        write_json(path, &lines.collect::<Vec<_>>())?;
+    }
+    let survived = outcomes
+        .iter()
+        .filter(|outcome| !is_convicted(outcome))
+        .count();
+    match survived {
+        0 => Ok(()),
+        count => Err(Failure::Survivors(count)),
+    }
+}
+
+const fn is_convicted(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Convicted { .. })
+}
+
+/// Root of the sources that the command was built from.
+fn root(command: &Path) -> Option<PathBuf> {
+    let mut above = command.ancestors().skip(1);
+    let root = above.find(|folder| folder.join(HYPERVISOR_CRATE).is_file());
+    root.map(Path::to_path_buf)
+}
+
+fn line<'a>(mutant: &'a Mutant, outcome: &Outcome) -> Line<'a> {
+    let (invariant, detail, system) = match outcome {
+        Outcome::Convicted {
+            invariant,
+            detail,
+            system,
+            ..
+        } => (
+            Some(invariant.map_or_else(|| String::from("refuses"), |one| one.to_string())),
+            Some(detail.clone()),
+            Some(system.clone()),
+        ),
+        Outcome::Survived { .. } => (None, None, None),
+    };
+    let (Outcome::Convicted { systems, time, .. } | Outcome::Survived { systems, time }) = outcome;
+    Line {
+        mutant: &mutant.name,
+        origin: &mutant.origin,
+        convicted: is_convicted(outcome),
+        invariant,
+        detail,
+        system,
+        systems: *systems,
+        seconds: time.as_secs_f64(),
+    }
+}
+
+fn say(mutant: &Mutant, outcome: &Outcome) {
+    let Line {
+        invariant,
+        detail,
+        system,
+        systems,
+        seconds,
+        ..
+    } = line(mutant, outcome);
+    let text = match (invariant, detail, system) {
+        (Some(invariant), Some(detail), Some(system)) => {
+            format!("{invariant} in {system}: {detail}")
+        }
+        _ => String::from("survives"),
+    };
+    output::say_line(format_args!(
+        "{:<36} {systems:>5} systems {seconds:>6.1} s  {text}",
+        mutant.name
+    ));
+}
+
+fn show(mutants: &[Mutant], outcomes: &[Outcome]) {
+    let mut table = Table::new(["invariant", "mutants"]);
+    let mut convicted = std::collections::BTreeMap::<String, usize>::new();
+    for (mutant, outcome) in mutants.iter().zip(outcomes) {
+        let invariant = line(mutant, outcome).invariant;
+        let invariant = invariant.unwrap_or_else(|| String::from("(survived)"));
+        *convicted.entry(invariant).or_default() += 1;
+    }
+    for (invariant, count) in convicted {
+        table.row([invariant, count.to_string()]);
+    }
+    let count = outcomes
+        .iter()
+        .filter(|outcome| is_convicted(outcome))
+        .count();
+    output::say(format_args!(
+        "\n{table}\n{count} of {} mutants convicted\n",
+        outcomes.len()
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_found_from_their_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = folder.path().join("target/debug/partita");
+        assert_eq!(root(&command), None);
+        std::fs::create_dir_all(folder.path().join("crates/hypervisor")).unwrap();
+        std::fs::write(folder.path().join(HYPERVISOR_CRATE), "").unwrap();
+        assert_eq!(root(&command), Some(folder.path().to_path_buf()));
+    }
+}
