@@ -163,7 +163,7 @@ mod tests {
         assert!(matches!(nothing, Err(MutantError::Nothing(_))));
     }
 
-    /// Whoever changes a line that a mutant changes, changes the mutant.
+    /// A change of a line that a mutant changes is a change of the mutant too.
     #[test]
     fn every_mutant_applies_to_the_sources() {
         let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));

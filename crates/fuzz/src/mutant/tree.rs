@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the hypervisor is built from, seen from the root of the sources.
+/// Files and folders that the hypervisor is built from, seen from the root of the sources.
 const SOURCES: [&str; 5] = [
     "Cargo.toml",
     "Cargo.lock",
