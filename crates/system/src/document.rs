@@ -139,6 +139,8 @@ impl Table {
 pub struct Document {
     path: PathBuf,
     text: String,
+    /// Place of the end of each line: a file may have as many mistakes as lines.
+    line_ends: Vec<usize>,
     root: Table,
 }
 
@@ -156,6 +158,7 @@ impl Document {
         let mut document = Self {
             path: path.to_owned(),
             text: String::new(),
+            line_ends: text.match_indices('\n').map(|(at, _)| at).collect(),
             root,
         };
         let mut found: Vec<(Range<usize>, String)> = Vec::new();
@@ -201,8 +204,8 @@ impl Document {
     pub fn place(&self, origin: &Origin) -> String {
         match origin {
             Origin::File(range) => {
-                let before = self.text.get(..range.start).unwrap_or(&self.text);
-                let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+                let before = self.line_ends.partition_point(|end| *end < range.start);
+                let line = before + 1;
                 format!("{}:{line}", self.path.display())
             }
             Origin::Set(change) => format!("--set {change}"),
@@ -257,16 +260,25 @@ fn first_of_each(
     mut errors: Vec<(Range<usize>, String)>,
 ) -> Vec<(Range<usize>, String)> {
     errors.sort_by_key(|(span, _)| span.start);
-    // A table goes on until the next line that begins with a bracket.
-    let table = |at: usize| {
-        let end = text.get(at..).and_then(|rest| rest.find('\n'));
-        let so_far = text.get(..at + end.unwrap_or(0)).unwrap_or(text);
-        so_far.lines().filter(|line| line.starts_with('[')).count()
+    // A table goes on until the next line that begins with a bracket. The text is gone through once for all errors.
+    let mut tables = text.split_inclusive('\n').scan(0, |end, line| {
+        *end += line.len();
+        Some((*end, line.starts_with('[')))
+    });
+    let (mut line_end, mut table) = (0, 0);
+    let mut table_at = |at: usize| {
+        while line_end <= at
+            && let Some((end, begins)) = tables.next()
+        {
+            line_end = end;
+            table += usize::from(begins);
+        }
+        table
     };
     let mut kept: Vec<(Range<usize>, String)> = Vec::new();
     let mut twice = std::collections::BTreeSet::new();
     for (span, message) in errors {
-        if message.contains("duplicate") && !twice.insert(table(span.start)) {
+        if message.contains("duplicate") && !twice.insert(table_at(span.start)) {
             continue;
         }
         kept.push((span, message));
