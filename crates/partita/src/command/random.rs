@@ -13,7 +13,8 @@ use study::laboratory::{Computer, Entry, Point};
 use study::random::{self, Drawn, Floor, Regret};
 
 /// Every spin policy: what is compared without --vary.
-const POLICIES: &str = "spin=none,wopd,wapd,rslp,yield,not-same,directed,reservation,gang";
+const POLICIES: &str =
+    "spin=none,wopd,wapd,rslp,yield,not-same,directed,reservation,gang,virtual-time";
 /// Cycles a second of the machine without a profile.
 const IDEAL_HERTZ: u64 = 1_000_000_000;
 

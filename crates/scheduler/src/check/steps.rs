@@ -6,7 +6,6 @@ use super::world::{Environment, Mode, SLICES, Step, World};
 use crate::base::id::{HartId, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
 use crate::decision::{Leave, VcpuState};
-use crate::policies::spin::SpinPolicy;
 use crate::policies::spin::exit::{Keep, SpinExit, SpinOn};
 
 impl World {
@@ -107,7 +106,7 @@ impl World {
         ];
         let leaving = ways.into_iter().filter(|&(on, _)| leaves(on, None));
         steps.extend(leaving.map(|(_, step)| step));
-        if self.scheduler.config.spin == SpinPolicy::Reservation {
+        if self.scheduler.waits_for_words() {
             steps.extend(leaves(SpinOn::Word, None).then_some(Step::SpinClosed(hart)));
             let holders = self.siblings_of_running(hart);
             let holders = holders.iter().filter(|&holder| leaves(turn, Some(holder)));

@@ -190,7 +190,12 @@ impl World {
         let scheduler = &self.scheduler;
         let entry = scheduler.harts[hart.index()];
         (
-            (mode, self.kicked[hart.index()], entry.self_waits),
+            (
+                mode,
+                self.kicked[hart.index()],
+                entry.self_waits,
+                entry.passes,
+            ),
             scheduler.searching.contains(hart),
             (
                 entry.skip.is_some(),
@@ -219,7 +224,7 @@ impl World {
             (
                 core::cmp::Reverse(entry.vcpus.count()),
                 entry.dedicated,
-                (entry.service.is_out(), entry.share),
+                (entry.service.is_out(), entry.share, entry.account.time()),
                 scheduler.vm_boost.vm == Some(*vm),
                 members,
             )

@@ -125,7 +125,9 @@ impl Scheduler {
             if !(is_over || hears && self.end_uninterruptible(vcpu)) {
                 continue;
             }
-            if spent || !self.may_take(hart, vcpu) {
+            if word.turn && self.by_account() {
+                self.make_ready_early(vcpu, now);
+            } else if spent || !self.may_take(hart, vcpu) {
                 self.make_ready(vcpu, now);
             } else if word.turn || self.has_affinity(hart, vcpu) {
                 return Some(vcpu);

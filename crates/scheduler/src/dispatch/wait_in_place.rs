@@ -31,11 +31,10 @@ impl Scheduler {
         if !self.may_wait_in_place(hart) {
             return InPlace::No;
         }
-        if let Some(from) = run.charged_from {
-            self.charge(run.vcpu, ran - from);
-        }
+        self.settle(&run, ran);
         let waits = Run {
             charged_from: None,
+            prepaid: Ticks::ZERO,
             in_place: true,
             ..run
         };

@@ -8,6 +8,7 @@ mod queues;
 mod reservation;
 mod spins;
 mod terms;
+mod virtual_time;
 mod vm_boost;
 mod waits;
 mod wakeup_preemption;
