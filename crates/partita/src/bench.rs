@@ -103,7 +103,7 @@ pub enum BenchError {
         /// Cause.
         error: MachineError,
     },
-    /// What runs beside Partita.
+    /// A run beside Partita.
     #[error(transparent)]
     Beside(Box<runner::kvm::KvmError>),
     /// The hypervisor is silent.

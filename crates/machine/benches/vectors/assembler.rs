@@ -10,7 +10,7 @@ pub(super) use crate::program::{
 pub(super) const FROM: Register = 8;
 pub(super) const TO: Register = 9;
 pub(super) const END: Register = 10;
-/// What a program ends with, cut to six bits.
+/// Result with which a program ends, cut to six bits.
 pub(super) const CODE: Register = 11;
 /// Addresses of the two areas of 64 KiB, each with room behind it, in units of 64 KiB.
 const SOURCE: u32 = 0x8010;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::vector::{Kind, Movement, Work};
+use crate::vector::{CostClass, Movement, Work};
 
 /// A vector unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,18 +61,18 @@ impl VectorCosts {
     #[must_use]
     pub fn of_work(&self, work: Work) -> u64 {
         let passes = work.bits.div_ceil(u64::from(self.datapath.max(1))).max(1);
-        let cycles = match work.kind {
-            Kind::Configure => return 0,
-            Kind::Integer => passes.saturating_mul(self.integer),
-            Kind::Multiply => passes.saturating_mul(self.multiply),
-            Kind::Divide => work.elements.saturating_mul(self.divide),
-            Kind::Float => passes.saturating_mul(self.float),
-            Kind::FloatDivide => work.elements.saturating_mul(self.float_divide),
-            Kind::Slide => passes.saturating_mul(self.slide),
-            Kind::Gather => (passes * passes).saturating_mul(self.gather),
-            Kind::Reduction => passes.saturating_mul(self.reduction),
-            Kind::Mask => passes.saturating_mul(self.mask),
-            Kind::Crypto => passes.saturating_mul(self.crypto),
+        let cycles = match work.class {
+            CostClass::Configure => return 0,
+            CostClass::Integer => passes.saturating_mul(self.integer),
+            CostClass::Multiply => passes.saturating_mul(self.multiply),
+            CostClass::Divide => work.elements.saturating_mul(self.divide),
+            CostClass::Float => passes.saturating_mul(self.float),
+            CostClass::FloatDivide => work.elements.saturating_mul(self.float_divide),
+            CostClass::Slide => passes.saturating_mul(self.slide),
+            CostClass::Gather => (passes * passes).saturating_mul(self.gather),
+            CostClass::Reduction => passes.saturating_mul(self.reduction),
+            CostClass::Mask => passes.saturating_mul(self.mask),
+            CostClass::Crypto => passes.saturating_mul(self.crypto),
         };
         let latency = if self.chaining { 0 } else { self.latency };
         beyond_one(cycles.saturating_add(latency))
@@ -114,10 +114,10 @@ pub(super) mod tests {
         element: 10,
     };
 
-    fn cost(costs: VectorCosts, kind: Kind, bits: u64) -> u64 {
+    fn cost(costs: VectorCosts, class: CostClass, bits: u64) -> u64 {
         let elements = bits / 32;
         costs.of_work(Work {
-            kind,
+            class,
             bits,
             elements,
         })
@@ -125,24 +125,24 @@ pub(super) mod tests {
 
     #[test]
     fn passes_and_elements_are_paid_for() {
-        for (kind, expected) in [
-            (Kind::Configure, 0),
-            (Kind::Integer, 8),
-            (Kind::Multiply, 8 * 2),
-            (Kind::Divide, 32 * 11),
-            (Kind::Float, 8 * 3),
-            (Kind::FloatDivide, 32 * 13),
-            (Kind::Slide, 8 * 4),
-            (Kind::Gather, 64 * 7),
-            (Kind::Reduction, 8 * 6),
-            (Kind::Mask, 8 * 9),
-            (Kind::Crypto, 8 * 8),
+        for (class, expected) in [
+            (CostClass::Configure, 0),
+            (CostClass::Integer, 8),
+            (CostClass::Multiply, 8 * 2),
+            (CostClass::Divide, 32 * 11),
+            (CostClass::Float, 8 * 3),
+            (CostClass::FloatDivide, 32 * 13),
+            (CostClass::Slide, 8 * 4),
+            (CostClass::Gather, 64 * 7),
+            (CostClass::Reduction, 8 * 6),
+            (CostClass::Mask, 8 * 9),
+            (CostClass::Crypto, 8 * 8),
         ] {
             let beyond = expected - u64::from(expected != 0);
-            assert_eq!(cost(COSTS, kind, 1024), beyond, "{kind:?}");
+            assert_eq!(cost(COSTS, class, 1024), beyond, "{class:?}");
         }
         // What is less than a pass takes one.
-        assert_eq!(cost(COSTS, Kind::Multiply, 32), 1);
+        assert_eq!(cost(COSTS, CostClass::Multiply, 32), 1);
     }
 
     #[test]
@@ -152,10 +152,10 @@ pub(super) mod tests {
             ..COSTS
         };
         assert_eq!(
-            cost(waits, Kind::Integer, 1024),
-            cost(COSTS, Kind::Integer, 1024) + 5
+            cost(waits, CostClass::Integer, 1024),
+            cost(COSTS, CostClass::Integer, 1024) + 5
         );
-        assert_eq!(cost(waits, Kind::Configure, 0), 0);
+        assert_eq!(cost(waits, CostClass::Configure, 0), 0);
     }
 
     #[test]

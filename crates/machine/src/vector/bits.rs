@@ -2,7 +2,7 @@
 
 use super::encoding::{Reserved, category};
 use super::issue::{Checked, Immediate, Issue, Second, Sources};
-use super::lane::{Operands, Which};
+use super::operand::{Operands, Which};
 use super::vtype::Width;
 
 /// Low and high half of the product of two elements without carries.

@@ -3,7 +3,7 @@
 use super::encoding::{Reserved, category};
 use super::group::Group;
 use super::issue::{Checked, Issue, Output, Second, Sources};
-use super::lane::{Operands, Which};
+use super::operand::{Operands, Which};
 use super::vtype::Width;
 use crate::float::{
     self, F16, F32, F64, Flags, Format, Rounding, box_half, box_single, unbox_half, unbox_single,

@@ -3,7 +3,7 @@
 use super::encoding::Reserved;
 use super::group::{Group, Overlap, check};
 use super::issue::{Checked, Immediate, Issue, Second, Sources};
-use super::lane::{Operands, Which};
+use super::operand::{Operands, Which};
 use super::vtype::Width;
 
 /// Largest of the low bits of two values, or the least, as signed numbers.

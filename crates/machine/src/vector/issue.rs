@@ -2,7 +2,7 @@
 
 use super::encoding::{Encoding, Reserved, category};
 use super::group::{Group, Overlap, check};
-use super::lane::{Operands, Which};
+use super::operand::{Operands, Which};
 use super::unit::VectorUnit;
 use super::vtype::Width;
 use crate::float::{Flags, Rounding};

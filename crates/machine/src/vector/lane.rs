@@ -3,6 +3,7 @@
 use super::encoding::Reserved;
 use super::issue::{Issue, Second};
 use super::mask::Bits;
+use super::operand::{Operands, Which};
 use super::unit::{CHUNK, VectorUnit};
 use super::vtype::Width;
 
@@ -80,30 +81,6 @@ const fn pack(bytes: [u8; CHUNK]) -> u16 {
     let low = (all as u64).wrapping_mul(GATHER) >> 56;
     let high = ((all >> 64) as u64).wrapping_mul(GATHER) >> 56;
     (low | high << 8) as u16
-}
-
-/// What an element reads.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Operands {
-    /// SEW.
-    pub width: Width,
-    /// Element of vd.
-    pub old: u64,
-    /// Element of vs2.
-    pub a: u64,
-    /// Element of vs1, or the scalar.
-    pub b: u64,
-    /// Bit of v0.
-    pub bit: bool,
-}
-
-/// Which elements of the body are computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// Those that the mask lets take part.
-    Active,
-    /// All: if the instruction reads v0, it is an operand.
-    All,
 }
 
 /// Calls a generic function with the type of elements of a width.

@@ -1,12 +1,12 @@
-//! What an instruction asks of the unit, for whoever knows what that costs.
+//! Work of an instruction for the unit, from which its cost follows.
 
 use super::encoding::{Encoding, category};
 use super::transfer::Transfer;
 use super::unit::VectorUnit;
 
-/// Kinds of instructions that take a different time.
+/// Classes of instructions that take different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CostClass {
     /// VSETVLI, VSETIVLI and VSETVL.
     Configure,
     /// Integer arithmetic but for what follows, and moves.
@@ -34,8 +34,8 @@ pub enum Kind {
 /// Work of an instruction that computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Its kind.
-    pub kind: Kind,
+    /// Its class.
+    pub class: CostClass,
     /// Bits of its widest register group, whatever vl is.
     pub bits: u64,
     /// Elements of the body.
@@ -65,9 +65,9 @@ impl Work {
     /// Work of an instruction of the opcodes OP-V and OP-VE, before it is executed.
     #[must_use]
     pub const fn of(unit: &VectorUnit, encoding: Encoding) -> Self {
-        let (kind, extent) = match encoding.funct3() {
-            _ if encoding.is_crypto() => (Kind::Crypto, Extent::Group),
-            category::CONFIGURE => (Kind::Configure, Extent::Registers(0)),
+        let (class, extent) = match encoding.funct3() {
+            _ if encoding.is_crypto() => (CostClass::Crypto, Extent::Group),
+            category::CONFIGURE => (CostClass::Configure, Extent::Registers(0)),
             category::FLOAT_VECTOR | category::FLOAT_SCALAR => float(encoding),
             category::MASK_VECTOR | category::MASK_SCALAR => multiply_or_mask(encoding),
             _ => integer(encoding),
@@ -82,76 +82,76 @@ impl Work {
         };
         let elements = unit.vl().saturating_sub(unit.vstart as usize) as u64;
         Self {
-            kind,
+            class,
             bits,
             elements,
         }
     }
 }
 
-const fn float(encoding: Encoding) -> (Kind, Extent) {
+const fn float(encoding: Encoding) -> (CostClass, Extent) {
     let by_vector = encoding.funct3() == category::FLOAT_VECTOR;
     match encoding.funct6() {
-        0x01 | 0x03 | 0x05 | 0x07 if by_vector => (Kind::Reduction, Extent::Group),
-        0x31 | 0x33 if by_vector => (Kind::Reduction, Extent::Group),
-        0x0e | 0x0f => (Kind::Slide, Extent::Group),
+        0x01 | 0x03 | 0x05 | 0x07 if by_vector => (CostClass::Reduction, Extent::Group),
+        0x31 | 0x33 if by_vector => (CostClass::Reduction, Extent::Group),
+        0x0e | 0x0f => (CostClass::Slide, Extent::Group),
         // VFMV.F.S and VFMV.S.F.
-        0x10 => (Kind::Integer, Extent::Registers(1)),
+        0x10 => (CostClass::Integer, Extent::Registers(1)),
         // VFMERGE and VFMV.V.F.
-        0x17 => (Kind::Integer, Extent::Group),
-        0x18..=0x1f => (Kind::Mask, Extent::Group),
+        0x17 => (CostClass::Integer, Extent::Group),
+        0x18..=0x1f => (CostClass::Mask, Extent::Group),
         // Conversions between a width and twice that.
-        0x12 if encoding.vs1() >> 3 != 0 => (Kind::Float, Extent::Wide),
+        0x12 if encoding.vs1() >> 3 != 0 => (CostClass::Float, Extent::Wide),
         // VFSQRT.
-        0x13 if encoding.vs1() == 0 => (Kind::FloatDivide, Extent::Group),
-        0x20 | 0x21 => (Kind::FloatDivide, Extent::Group),
-        0x30..=0x3f => (Kind::Float, Extent::Wide),
-        _ => (Kind::Float, Extent::Group),
+        0x13 if encoding.vs1() == 0 => (CostClass::FloatDivide, Extent::Group),
+        0x20 | 0x21 => (CostClass::FloatDivide, Extent::Group),
+        0x30..=0x3f => (CostClass::Float, Extent::Wide),
+        _ => (CostClass::Float, Extent::Group),
     }
 }
 
-const fn multiply_or_mask(encoding: Encoding) -> (Kind, Extent) {
+const fn multiply_or_mask(encoding: Encoding) -> (CostClass, Extent) {
     let by_vector = encoding.funct3() == category::MASK_VECTOR;
     match encoding.funct6() {
-        0x00..=0x07 => (Kind::Reduction, Extent::Group),
-        0x0c | 0x0d => (Kind::Multiply, Extent::Group),
-        0x0e | 0x0f => (Kind::Slide, Extent::Group),
+        0x00..=0x07 => (CostClass::Reduction, Extent::Group),
+        0x0c | 0x0d => (CostClass::Multiply, Extent::Group),
+        0x0e | 0x0f => (CostClass::Slide, Extent::Group),
         // VMV.X.S and VMV.S.X.
-        0x10 if encoding.vs1() == 0 || !by_vector => (Kind::Integer, Extent::Registers(1)),
+        0x10 if encoding.vs1() == 0 || !by_vector => (CostClass::Integer, Extent::Registers(1)),
         // VCPOP and VFIRST.
-        0x10 => (Kind::Mask, Extent::Registers(1)),
+        0x10 => (CostClass::Mask, Extent::Registers(1)),
         // VMSBF, VMSOF and VMSIF.
-        0x14 if encoding.vs1() < 0x10 => (Kind::Mask, Extent::Registers(1)),
+        0x14 if encoding.vs1() < 0x10 => (CostClass::Mask, Extent::Registers(1)),
         // VIOTA and VID.
-        0x14 => (Kind::Mask, Extent::Group),
-        0x17 => (Kind::Gather, Extent::Group),
-        0x18..=0x1f => (Kind::Mask, Extent::Registers(1)),
-        0x20..=0x23 => (Kind::Divide, Extent::Group),
-        0x24..=0x2f => (Kind::Multiply, Extent::Group),
-        0x30..=0x37 => (Kind::Integer, Extent::Wide),
-        0x38..=0x3f => (Kind::Multiply, Extent::Wide),
-        _ => (Kind::Integer, Extent::Group),
+        0x14 => (CostClass::Mask, Extent::Group),
+        0x17 => (CostClass::Gather, Extent::Group),
+        0x18..=0x1f => (CostClass::Mask, Extent::Registers(1)),
+        0x20..=0x23 => (CostClass::Divide, Extent::Group),
+        0x24..=0x2f => (CostClass::Multiply, Extent::Group),
+        0x30..=0x37 => (CostClass::Integer, Extent::Wide),
+        0x38..=0x3f => (CostClass::Multiply, Extent::Wide),
+        _ => (CostClass::Integer, Extent::Group),
     }
 }
 
-const fn integer(encoding: Encoding) -> (Kind, Extent) {
+const fn integer(encoding: Encoding) -> (CostClass, Extent) {
     let kind = encoding.funct3();
     match encoding.funct6() {
-        0x0c | 0x0e if kind == category::INTEGER_VECTOR => (Kind::Gather, Extent::Group),
-        0x0c | 0x0e | 0x0f => (Kind::Slide, Extent::Group),
+        0x0c | 0x0e if kind == category::INTEGER_VECTOR => (CostClass::Gather, Extent::Group),
+        0x0c | 0x0e | 0x0f => (CostClass::Slide, Extent::Group),
         // VMADC and VMSBC, comparisons.
-        0x11 | 0x13 | 0x18..=0x1f => (Kind::Mask, Extent::Group),
-        0x30 | 0x31 => (Kind::Reduction, Extent::Group),
+        0x11 | 0x13 | 0x18..=0x1f => (CostClass::Mask, Extent::Group),
+        0x30 | 0x31 => (CostClass::Reduction, Extent::Group),
         0x27 if kind == category::INTEGER_IMMEDIATE => {
             // Whole registers: one less than their number stands in the place of vs1.
             let registers = encoding.vs1() as u64 + 1;
-            (Kind::Integer, Extent::Registers(registers))
+            (CostClass::Integer, Extent::Registers(registers))
         }
         // VSMUL.
-        0x27 => (Kind::Multiply, Extent::Group),
+        0x27 => (CostClass::Multiply, Extent::Group),
         // Narrowing shifts and clips, VWSLL.
-        0x2c..=0x2f | 0x35 => (Kind::Integer, Extent::Wide),
-        _ => (Kind::Integer, Extent::Group),
+        0x2c..=0x2f | 0x35 => (CostClass::Integer, Extent::Wide),
+        _ => (CostClass::Integer, Extent::Group),
     }
 }
 
@@ -174,34 +174,34 @@ mod tests {
     use crate::base::VectorLength;
     use crate::vector::Vtype;
 
-    fn work(vtype: u64, raw: u32) -> (Kind, u64) {
+    fn work(vtype: u64, raw: u32) -> (CostClass, u64) {
         let mut unit = VectorUnit::new(VectorLength::new(256).expect("a length"));
         unit.configure(Vtype::from_bits(vtype, unit.length()), u64::MAX);
         let work = Work::of(&unit, Encoding(raw));
-        (work.kind, work.bits)
+        (work.class, work.bits)
     }
 
     #[test]
-    fn instructions_have_their_kind_and_extent() {
+    fn instructions_have_their_class_and_extent() {
         // vtype is e32 with m1, m4 and mf2. Encodings are those of LLVM's assembler.
         let (m1, m4, half) = (0x10, 0x12, 0x17);
         for (vtype, raw, expected) in [
-            (m1, 0x0220_81d7, (Kind::Integer, 256)), // vadd.vv v3, v2, v1
-            (m4, 0x0280_8457, (Kind::Integer, 1024)), // vadd.vv v8, v8, v1
-            (half, 0x0220_81d7, (Kind::Integer, 128)), // vadd.vv v3, v2, v1
-            (m1, 0xc220_a257, (Kind::Integer, 512)), // vwaddu.vv v4, v2, v1
-            (m1, 0x8620_a1d7, (Kind::Divide, 256)),  // vdiv.vv v3, v2, v1
-            (m1, 0x9620_a1d7, (Kind::Multiply, 256)), // vmul.vv v3, v2, v1
-            (m1, 0x3220_81d7, (Kind::Gather, 256)),  // vrgather.vv v3, v2, v1
-            (m1, 0x3a20_b1d7, (Kind::Slide, 256)),   // vslideup.vi v3, v2, 1
-            (m1, 0x6220_81d7, (Kind::Mask, 256)),    // vmseq.vv v3, v2, v1
-            (m4, 0x4228_22d7, (Kind::Mask, 256)),    // vcpop.m t0, v2
-            (m1, 0x0220_a1d7, (Kind::Reduction, 256)), // vredsum.vs v3, v2, v1
-            (m1, 0x8220_91d7, (Kind::FloatDivide, 256)), // vfdiv.vv v3, v2, v1
-            (m1, 0xb220_91d7, (Kind::Float, 256)),   // vfmacc.vv v3, v1, v2
-            (m4, 0x9f03_b457, (Kind::Integer, 2048)), // vmv8r.v v8, v16
-            (m1, 0xba20_a1f7, (Kind::Crypto, 256)),  // vsha2ch.vv v3, v2, v1
-            (m1, 0x0d00_72d7, (Kind::Configure, 0)), // vsetvli t0, zero, e32
+            (m1, 0x0220_81d7, (CostClass::Integer, 256)), // vadd.vv v3, v2, v1
+            (m4, 0x0280_8457, (CostClass::Integer, 1024)), // vadd.vv v8, v8, v1
+            (half, 0x0220_81d7, (CostClass::Integer, 128)), // vadd.vv v3, v2, v1
+            (m1, 0xc220_a257, (CostClass::Integer, 512)), // vwaddu.vv v4, v2, v1
+            (m1, 0x8620_a1d7, (CostClass::Divide, 256)),  // vdiv.vv v3, v2, v1
+            (m1, 0x9620_a1d7, (CostClass::Multiply, 256)), // vmul.vv v3, v2, v1
+            (m1, 0x3220_81d7, (CostClass::Gather, 256)),  // vrgather.vv v3, v2, v1
+            (m1, 0x3a20_b1d7, (CostClass::Slide, 256)),   // vslideup.vi v3, v2, 1
+            (m1, 0x6220_81d7, (CostClass::Mask, 256)),    // vmseq.vv v3, v2, v1
+            (m4, 0x4228_22d7, (CostClass::Mask, 256)),    // vcpop.m t0, v2
+            (m1, 0x0220_a1d7, (CostClass::Reduction, 256)), // vredsum.vs v3, v2, v1
+            (m1, 0x8220_91d7, (CostClass::FloatDivide, 256)), // vfdiv.vv v3, v2, v1
+            (m1, 0xb220_91d7, (CostClass::Float, 256)),   // vfmacc.vv v3, v1, v2
+            (m4, 0x9f03_b457, (CostClass::Integer, 2048)), // vmv8r.v v8, v16
+            (m1, 0xba20_a1f7, (CostClass::Crypto, 256)),  // vsha2ch.vv v3, v2, v1
+            (m1, 0x0d00_72d7, (CostClass::Configure, 0)), // vsetvli t0, zero, e32
         ] {
             assert_eq!(work(vtype, raw), expected, "{raw:#010x}");
         }

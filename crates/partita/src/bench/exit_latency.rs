@@ -28,7 +28,7 @@ const PROFILE: &str = "k3-class";
 pub struct ExitLatencyReport {
     /// The work's name and its rows.
     pub work: Vec<(&'static str, Vec<Row>)>,
-    /// What vectors add to them.
+    /// Goals for what vectors add to them.
     pub goals: Vec<Goal>,
 }
 

@@ -1,6 +1,6 @@
 //! Checks of the vectors that a VM needs.
 
-use super::{Document, Problem, System};
+use crate::{Document, Problem, System};
 use abi::keys;
 
 /// The extension that stands for all of vectors.

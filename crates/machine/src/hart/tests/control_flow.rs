@@ -1,6 +1,8 @@
 //! Landing pads and shadow stacks, by programs that the execution loop runs.
 
 use riscv::csr::number::{HENVCFG, MENVCFG, MSECCFG, MSTATUS, SATP, SENVCFG, SSP, SSTATUS};
+use riscv::exception::SOFTWARE_CHECK;
+use riscv::instruction::MRET;
 
 use super::{RAM, machine, write};
 use crate::hart::{Cause, Hart, Mode, Privilege};
@@ -18,7 +20,6 @@ const CODE: u64 = RAM + 0x10_0000;
 const HANDLER: u64 = CODE + 0x1000;
 const NOP: u32 = 0x13;
 const LOOP: u32 = 0x6f;
-const MRET: u32 = 0x3020_0073;
 
 /// `lpad label`.
 const fn landing_pad(label: u32) -> u32 {
@@ -71,8 +72,6 @@ fn run(machine: &mut Machine) -> (u64, u64, u64) {
     let csrs = &machine.harts[0].csrs;
     (csrs.mcause, csrs.mepc, csrs.mtval)
 }
-
-const SOFTWARE_CHECK: u64 = 18;
 
 #[test]
 fn indirect_jumps_need_landing_pads() {
