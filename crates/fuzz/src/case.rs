@@ -77,6 +77,18 @@ pub struct Guest {
     pub program: Program,
 }
 
+impl Guest {
+    /// Takes the VM's disk away. What else the VM has is then mediated.
+    pub fn drop_disk(&mut self) {
+        if self.disk.take().is_none() {
+            return;
+        }
+        self.program.options.remove("disk-key");
+        let io = String::from("\"general\"");
+        self.settings.entry(String::from("io")).or_insert(io);
+    }
+}
+
 /// A command of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +97,29 @@ pub struct Command {
     pub at_us: u64,
     /// The line.
     pub line: String,
+}
+
+/// Faults of the disks that the machine injects: of a million requests each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DiskFaults {
+    /// Requests that fail.
+    pub errors: u32,
+    /// Reads that break off half way and fail.
+    pub short: u32,
+    /// Interrupts that never come.
+    pub lost: u32,
+    /// Interrupts that come late.
+    pub late: u32,
+    /// How late, in microseconds.
+    pub late_us: u64,
+}
+
+impl DiskFaults {
+    /// Tests whether a guest may get an error from a disk, or wait for an answer without an end. A late answer is right, and comes.
+    pub const fn cost_answers(&self) -> bool {
+        self.errors > 0 || self.short > 0 || self.lost > 0
+    }
 }
 
 /// A system with all that happens in it.
@@ -105,6 +140,9 @@ pub struct Case {
     pub machine_seed: u64,
     /// Checks each translation that a hart uses against the tables.
     pub check_translations: bool,
+    /// Faults of the disks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faults: Option<DiskFaults>,
     /// Further keys of the system, each with its TOML value.
     pub settings: BTreeMap<String, String>,
     /// Keys of the system's table `experiment`.
@@ -135,6 +173,26 @@ impl Case {
     /// The witness.
     pub fn witness(&self) -> Option<&Guest> {
         self.vms.iter().find(|vm| vm.name == WITNESS)
+    }
+
+    /// Tests whether the disks of VMs may answer with errors, or not at all.
+    pub fn has_failing_disks(&self) -> bool {
+        self.faults.is_some_and(|faults| faults.cost_answers())
+    }
+
+    /// Makes the parts fit each other: the witness knows its disk's pattern, and has no disk that fails.
+    pub fn settle(&mut self) {
+        let (key, fails) = (self.disk_key(0).to_string(), self.has_failing_disks());
+        let Some(witness) = self.vms.iter_mut().find(|vm| vm.name == WITNESS) else {
+            return;
+        };
+        if fails {
+            witness.drop_disk();
+        }
+        if witness.disk.is_some() {
+            let options = &mut witness.program.options;
+            options.insert(String::from("disk-key"), key);
+        }
     }
 
     /// Key of the pattern that a VM's slice is filled with.

@@ -1,9 +1,12 @@
 //! Cases drawn from a seed.
 
+mod change;
 mod programs;
 mod words;
 
-use crate::case::{Case, Command, Guest, GuestDisk, Program, WITNESS};
+pub use change::mutate;
+
+use crate::case::{Case, Command, DiskFaults, Guest, GuestDisk, Program, WITNESS};
 use exerciser::random::Random;
 use std::collections::BTreeMap;
 use words::pick;
@@ -16,6 +19,9 @@ const END_US: u64 = 260_000;
 const COMMAND_US: u64 = 30_000;
 /// Machine time before the first command, in microseconds: the hypervisor is up by then.
 const FIRST_COMMAND_US: u64 = 15_000;
+/// Streams of what is drawn beside the rest: a new one changes nothing of the others.
+const FAULTS: u64 = 0x6661_756c_7473;
+const PROGRAMS: u64 = 0x7072_6f67_7261_6d73;
 /// Memory of each VM in MiB.
 const MEMORY: u64 = 16;
 
@@ -37,6 +43,7 @@ pub fn draw(seed: u64, number: u64) -> Case {
         profile: measured.then(|| pick(&mut random, &["k3-class", "k3-class", "rocket-h"])),
         machine_seed: random.below(1 << 32),
         check_translations,
+        faults: None,
         settings: settings(&mut random),
         experiment: BTreeMap::new(),
         commands: commands(&mut random, &vms),
@@ -49,12 +56,39 @@ pub fn draw(seed: u64, number: u64) -> Case {
         let always = (String::from("migration"), String::from("\"always\""));
         case.experiment.extend([always]);
     }
-    let key = case.disk_key(0).to_string();
-    if let Some(witness) = case.vms.first_mut().filter(|vm| vm.disk.is_some()) {
-        let options = &mut witness.program.options;
-        options.insert(String::from("disk-key"), key);
+    case.faults = faults(&mut Random::stream(seed ^ FAULTS, number), &case);
+    let mut random = Random::stream(seed ^ PROGRAMS, number);
+    if let Some(vm) = case.vms.last_mut()
+        && random.one_in(4)
+    {
+        vm.program = programs::draw_more(&mut random);
     }
+    case.settle();
     case
+}
+
+/// Faults of the disks, in some of the systems where a hostile VM has one.
+fn faults(random: &mut Random, case: &Case) -> Option<DiskFaults> {
+    let has_disk = case.hostile().any(|vm| vm.disk.is_some());
+    if !has_disk || !random.one_in(4) {
+        return None;
+    }
+    let late = DiskFaults {
+        late: random.pick(&[10_000, 200_000, 1_000_000]),
+        late_us: random.pick(&[20, 300, 3000]),
+        ..DiskFaults::default()
+    };
+    let mut part = || random.pick(&[0, 1000, 100_000, 500_000]);
+    let (errors, short, lost) = (part(), part(), part());
+    Some(match random.one_in(3) {
+        true => late,
+        false => DiskFaults {
+            errors,
+            short,
+            lost,
+            ..late
+        },
+    })
 }
 
 /// Keys of the system; those that are left away have their defaults.
@@ -210,6 +244,25 @@ pub(crate) mod tests {
             let read: Case = serde_json::from_str(&text).unwrap();
             assert_eq!(read, case);
         }
+    }
+
+    /// A witness on a disk that fails would be no witness.
+    #[test]
+    fn disks_that_fail_are_hostile_guests_alone() {
+        let cases: Vec<Case> = (0..400).map(|number| draw(1, number)).collect();
+        let failing = cases.iter().filter(|case| case.has_failing_disks());
+        assert!(failing.clone().count() > 20);
+        for case in failing {
+            let witness = case.witness().unwrap();
+            assert_eq!(witness.disk, None);
+            assert_eq!(witness.program.options.get("disk-key"), None);
+        }
+        let late = |case: &&Case| case.faults.is_some() && !case.has_failing_disks();
+        let late = cases.iter().filter(late);
+        assert!(
+            late.clone()
+                .any(|case| case.witness().unwrap().disk.is_some())
+        );
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The farm: case after case on as many threads as wanted, told in the order of their numbers.
 
 use crate::case::Case;
+use crate::corpus::Corpus;
 use crate::draw::draw;
 use crate::finding::Finding;
 use crate::judge::{Bounds, judge, lacking_share};
 use crate::observe::{CaseError, Observed, Programs, observe};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -69,6 +71,43 @@ pub fn run(
 ) -> Result<(), CaseError> {
     let attempt = |number| attempt(draw(plan.seed, number), programs, plan.bounds);
     in_order(plan, programs.stop, &attempt, tell)
+}
+
+/// Tries cases of a corpus, then mutations of its cases and drawn ones, one after the other, until the plan is done or it is stopped. Hands each to
+/// `tell` with the number of places that it is the first to reach. A system that cannot be is left out.
+///
+/// # Errors
+/// The first [`CaseError`] but [`CaseError::BrokenOff`] and [`CaseError::Mistakes`].
+pub fn run_guided(
+    plan: &Plan,
+    folder: &Path,
+    programs: Programs<'_>,
+    tell: &mut dyn FnMut(Tried, usize),
+) -> Result<Corpus, CaseError> {
+    let begun = Instant::now();
+    let mut corpus = Corpus::new(folder);
+    let mut known = Corpus::cases(folder)?.into_iter();
+    let mut place = 0;
+    while plan.systems.is_none_or(|systems| place < systems)
+        && plan.time.is_none_or(|time| begun.elapsed() < time)
+    {
+        let case = known.next().unwrap_or_else(|| {
+            place += 1;
+            corpus.next(plan.seed, plan.first + place - 1)
+        });
+        match attempt(case, programs, plan.bounds) {
+            Ok(tried) => {
+                let covered = tried.observed.covered.clone().unwrap_or_default();
+                let new = corpus.take(&tried.finding.case, covered)?;
+                tell(tried, new);
+            }
+            Err(CaseError::Mistakes(_)) => {}
+            Err(CaseError::BrokenOff) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    corpus.minimise()?;
+    Ok(corpus)
 }
 
 /// Cases that a thread may be ahead of the first one that was not told yet: what waits for its turn takes memory.

@@ -156,7 +156,7 @@ pub fn judge(case: &Case, observed: &Observed, bounds: Bounds) -> Vec<Violation>
         let detail = format!("{microseconds:.1} us, to {place}");
         add(Invariant::LongestStretch, detail);
     }
-    for (vm, said) in observed.failures.iter().filter(|(vm, _)| vm != WITNESS) {
+    for (vm, said) in hostile_failures(case, observed) {
         add(Invariant::Answers, format!("{vm}: {said}"));
     }
     // Without the hypervisor, the witness's end is nothing of its own.
@@ -164,6 +164,19 @@ pub fn judge(case: &Case, observed: &Observed, bounds: Bounds) -> Vec<Violation>
         witness(case, observed, bounds, &mut found);
     }
     found
+}
+
+/// Failures of hostile guests that are the hypervisor's doing: a disk that fails may fail any check of its guest.
+fn hostile_failures<'a>(
+    case: &'a Case,
+    observed: &'a Observed,
+) -> impl Iterator<Item = &'a (String, String)> {
+    let excused = |name: &str| {
+        let vm = case.vms.iter().find(|vm| vm.name == name);
+        case.has_failing_disks() && vm.is_some_and(|vm| vm.disk.is_some())
+    };
+    let failures = observed.failures.iter();
+    failures.filter(move |(vm, _)| vm != WITNESS && !excused(vm))
 }
 
 /// VMs that the operator's command has not stopped.
@@ -293,6 +306,7 @@ mod tests {
             disk_changes: Vec::new(),
             longest_stretch: Some((20.0, String::from("0x80200000"))),
             exits: 0,
+            covered: None,
             fingerprint: Fingerprint::of(b""),
         }
     }
@@ -344,6 +358,32 @@ mod tests {
             lacks("450", Some(1.2)),
             "nobody has more than a hart of a hart"
         );
+    }
+
+    /// A guest that has a disk which fails is excused; a guest without one is not.
+    #[test]
+    fn failing_disks_excuse_their_guests_alone() {
+        let mut run = good();
+        for vm in ["a", "b"] {
+            run.failures.push((String::from(vm), String::from("FAIL")));
+        }
+        let mut case = case();
+        case.vms.truncate(2);
+        let mut other = case.vms[1].clone();
+        (case.vms[1].disk, other.disk) = (Some(crate::case::GuestDisk::Fast), None);
+        (case.vms[1].name, other.name) = (String::from("a"), String::from("b"));
+        case.vms.push(other);
+        let found = |case: &Case| judge(case, &run, Bounds::default()).len();
+        case.faults = None;
+        assert_eq!(found(&case), 2);
+        let late = crate::case::DiskFaults {
+            late: 9,
+            ..Default::default()
+        };
+        case.faults = Some(late);
+        assert_eq!(found(&case), 2, "a late answer comes");
+        case.faults = Some(crate::case::DiskFaults { errors: 1, ..late });
+        assert_eq!(found(&case), 1);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 pub mod bytes;
 pub mod case;
+pub mod code;
+pub mod corpus;
 pub mod disk;
 pub mod draw;
 pub mod farm;

@@ -1,8 +1,11 @@
 //! Runs a case on the machine, and gathers what shows from outside.
 
-use crate::case::{Case, Command, WITNESS};
+use crate::case::{Case, Command, DiskFaults, WITNESS};
+use crate::code::{Code, Covered};
 use crate::disk;
 use machine::Stop;
+use machine::profile::{Chance, Faults};
+use machine::timing::Profile;
 use machine::translation::Stage;
 use runner::computer::{Chosen, ComputerError, Setup};
 use runner::headless::{Limits, Run};
@@ -22,6 +25,8 @@ const PATIENCE_US: u64 = 300_000;
 const MAX_LINES: usize = 400;
 /// Defects, and failures of guests, that are kept of a run: a guest may print as many as it likes.
 const MAX_KEPT: usize = 100;
+/// Profile of the machine where disks fail and instructions cost nothing but themselves: it says what the devices are like.
+const FAULTY: &str = "k3-class";
 /// The escape key and the one that opens the operator's prompt; what ends a line there.
 const PROMPT: &str = "\u{1d}m";
 const ENTER: &str = "\r";
@@ -83,6 +88,8 @@ pub struct Observed {
     pub longest_stretch: Option<(f64, String)>,
     /// Exits of the hostile VMs.
     pub exits: u64,
+    /// Places of the hypervisor's code that were reached, if they were asked for.
+    pub covered: Option<Covered>,
     /// Fingerprint of the machine's memory and time at the end and of all that the console said.
     pub fingerprint: Fingerprint,
 }
@@ -123,6 +130,8 @@ pub struct Programs<'a> {
     pub cache: &'a Cache,
     /// Breaks a run off.
     pub stop: &'a AtomicBool,
+    /// The hypervisor's code, if it is asked which places of it are reached.
+    pub code: Option<&'a Code>,
 }
 
 /// Runs a case in a folder of its own, which is gone afterwards.
@@ -144,8 +153,7 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
         hypervisor: programs.hypervisor,
         cache: programs.cache,
     };
-    let mut chosen = Chosen::named(case.profile.as_deref(), case.machine_seed)?;
-    chosen.check_translations = case.check_translations;
+    let chosen = chosen(case)?;
     let mut run = Run::boot(&setup, &chosen)?;
     run.machine.watch_stretches();
     let mut watch = Watch {
@@ -158,9 +166,39 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
         let case = format!("{}-{}", case.seed, case.number);
         return Err(CaseError::Refused { case, refusal });
     }
-    let mut observed = watch.end(case, stop);
+    let mut observed = watch.end(case, stop, programs.code);
     observed.disk_changes = disk::changes(case, folder.path())?;
     Ok(observed)
+}
+
+/// The machine of a case.
+fn chosen(case: &Case) -> Result<Chosen, ComputerError> {
+    let mut chosen = Chosen::named(case.profile.as_deref(), case.machine_seed)?;
+    chosen.check_translations = case.check_translations;
+    if let Some(faults) = case.faults {
+        chosen.fast = chosen.profile.is_none();
+        let mut profile = match chosen.profile.take() {
+            Some(profile) => profile,
+            None => Profile::find(FAULTY)?,
+        };
+        profile.disk.faults = injected(faults);
+        chosen.profile = Some(profile);
+    }
+    Ok(chosen)
+}
+
+fn injected(faults: DiskFaults) -> Faults {
+    let chance = |per_million| Chance {
+        per_million,
+        at: Vec::new(),
+    };
+    Faults {
+        errors: chance(faults.errors),
+        short: chance(faults.short),
+        lost_interrupts: chance(faults.lost),
+        late_interrupts: chance(faults.late),
+        late_nanoseconds: faults.late_us.saturating_mul(1000),
+    }
 }
 
 /// Lines of the console so far.
@@ -301,7 +339,8 @@ impl Watch<'_> {
         }
     }
 
-    fn end(mut self, case: &Case, stop: Stop) -> Observed {
+    fn end(mut self, case: &Case, stop: Stop, code: Option<&Code>) -> Observed {
+        let covered = code.map(|code| code.covered(&self.run.machine));
         let (stale, _) = self.run.machine.stale_uses();
         let stale = stale.iter().filter(|stale| stale.stage == Stage::Guest);
         let stale = stale.map(ToString::to_string).collect();
@@ -325,6 +364,7 @@ impl Watch<'_> {
             report,
             stop,
             stale,
+            covered,
             disk_changes: Vec::new(),
             longest_stretch: longest.map(|longest| {
                 let microseconds = longest.nanoseconds as f64 / 1000.0;

@@ -109,6 +109,7 @@ pub fn smaller(case: &Case) -> Vec<Case> {
     }
     with(&|case| case.check_translations = false);
     with(&|case| case.profile = None);
+    with(&|case| case.faults = None);
     with(&|case| case.experiment.clear());
     for key in case.settings.keys() {
         with(&|case| {
@@ -125,7 +126,7 @@ pub fn smaller(case: &Case) -> Vec<Case> {
         };
         with_vm(&|vm| vm.vcpus = 1);
         with_vm(&|vm| vm.vcpus = vm.vcpus.div_ceil(2));
-        with_vm(&drop_disk);
+        with_vm(&Guest::drop_disk);
         for key in vm.settings.keys() {
             with_vm(&|vm| {
                 vm.settings.remove(key);
@@ -145,16 +146,6 @@ fn without(case: &mut Case, name: &str) {
     case.vms.retain(|vm| vm.name != name);
     case.commands
         .retain(|command| !command.line.split(' ').any(|word| word == name));
-}
-
-/// Takes a VM's disk away. What else the VM has is then mediated.
-fn drop_disk(vm: &mut Guest) {
-    if vm.disk.take().is_none() {
-        return;
-    }
-    vm.program.options.remove("disk-key");
-    let io = String::from("\"general\"");
-    vm.settings.entry(String::from("io")).or_insert(io);
 }
 
 /// Lets a guest do less.

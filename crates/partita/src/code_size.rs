@@ -5,7 +5,7 @@ mod owner;
 use object::elf::FileHeader64;
 use object::read::elf::ElfFile;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolKind};
-use owner::Owner;
+pub(crate) use owner::Owner;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -97,3 +97,14 @@ pub fn draw(random: &mut Random, vcpus: u64, is_paged: bool, has_disk: bool) -> 
         }
     }
 }
+
+/// Another program for a guest: what a hart has must be its own, and still be there when the hart comes back.
+pub fn draw_more(random: &mut Random) -> Program {
+    let seed = ("seed", random.below(1 << 20).to_string());
+    let rounds = (10 + random.below(60)).to_string();
+    if random.one_in(4) {
+        return Program::new("timer", &[seed, ("count", rounds)]);
+    }
+    let away = random.pick(&[50, 300, 2000]).to_string();
+    Program::new("state", &[seed, ("rounds", rounds), ("away-us", away)])
+}

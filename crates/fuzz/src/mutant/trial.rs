@@ -73,6 +73,7 @@ pub fn try_mutant(hypervisors: Hypervisors<'_>, trial: &Trial<'_>) -> Result<Out
             hypervisor,
             cache: trial.cache,
             stop: trial.stop,
+            code: None,
         };
         let case = Case {
             profile: None,

@@ -2,7 +2,7 @@
 
 /// Path of the module that a function stands in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Owner<'a> {
+pub(crate) struct Owner<'a> {
     /// Names of crate and modules; the first is the crate's.
     names: Vec<&'a str>,
 }
@@ -10,7 +10,7 @@ pub(super) struct Owner<'a> {
 impl<'a> Owner<'a> {
     /// Finds the owner of a function: the module of its type if it is a method, else the module of its path. None for a name
     /// without a path.
-    pub(super) fn of(name: &'a str) -> Option<Self> {
+    pub(crate) fn of(name: &'a str) -> Option<Self> {
         let path = match name.strip_prefix('<') {
             // `<Type as Trait>::method` or `<Type>::method`.
             Some(qualified) => {
@@ -42,12 +42,12 @@ impl<'a> Owner<'a> {
     }
 
     /// Name of the crate.
-    pub(super) fn crate_name(&self) -> &'a str {
+    pub(crate) fn crate_name(&self) -> &'a str {
         self.names.first().copied().unwrap_or_default()
     }
 
     /// Path of the module, of at most `depth` names.
-    pub(super) fn module(&self, depth: usize) -> String {
+    pub(crate) fn module(&self, depth: usize) -> String {
         let depth = depth.clamp(1, self.names.len());
         self.names[..depth].join("::")
     }

@@ -1,10 +1,12 @@
 //! `partita fuzz`.
 
+mod coverage;
 mod mutants;
 
 use super::failure::{Failure, at};
 use super::input::HypervisorArgument;
 use super::output::{self, write_json};
+use fuzz::code::{Code, Covered};
 use fuzz::farm::{self, Plan, Tried};
 use fuzz::finding::Finding;
 use fuzz::judge::{Bounds, Violation};
@@ -55,6 +57,13 @@ pub(super) struct FuzzArguments {
     /// Runs the case of a finding again
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["systems", "hours", "shard", "first", "seed"])]
     replay: Option<PathBuf>,
+    /// Shows which places of the hypervisor's code were reached by jumps, by module
+    #[arg(long, conflicts_with_all = ["replay", "mutants"])]
+    coverage: bool,
+    /// Keeps the systems that reach new places in this folder, and tries mutations of them beside new ones, one at a time; shows what
+    /// --coverage does
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["replay", "mutants", "jobs", "shard"])]
+    corpus: Option<PathBuf>,
     /// Puts faults into a copy of the hypervisor, one at a time, and tries for each whether the farm finds it: the faults that are named, or
     /// all of crates/fuzz/mutants. --systems and --hours then hold for each; 10 minutes without them
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with_all = ["replay", "shard", "elf"])]
@@ -105,10 +114,15 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         return mutants::execute(arguments, names, bounds, &cache, &stop);
     }
     let hypervisor = arguments.hypervisor.path()?;
+    let code = match arguments.coverage || arguments.corpus.is_some() {
+        true => Some(code(&hypervisor)?),
+        false => None,
+    };
     let programs = Programs {
         hypervisor: &hypervisor,
         cache: &cache,
         stop: &stop,
+        code: code.as_ref(),
     };
     let mut tally = Tally::new(arguments.json.is_some());
     let mut keep = Ok(());
@@ -123,15 +137,30 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         }
         None => {
             let plan = plan(arguments, bounds);
-            farm::run(&plan, programs, &mut |tried| {
+            let mut take = |tried: Tried| {
                 tally.take(&tried);
                 if keep.is_ok() && !tried.finding.violations.is_empty() {
                     keep = keep_finding(arguments, programs, bounds, tried);
                 }
-            })?;
+            };
+            match &arguments.corpus {
+                None => farm::run(&plan, programs, &mut take)?,
+                Some(folder) => {
+                    let corpus = farm::run_guided(&plan, folder, programs, &mut |tried, new| {
+                        take(tried);
+                        if new > 0 {
+                            output::say_line(format_args!("  {new} new places"));
+                        }
+                    })?;
+                    output::say_line(format_args!("\n{} systems in the corpus", corpus.count()));
+                }
+            }
         }
     }
     tally.show();
+    if let Some(code) = &code {
+        coverage::show(code, &tally.covered);
+    }
     if let Some(path) = &arguments.json {
         write_json(path, &tally.tried.as_deref().unwrap_or_default())?;
     }
@@ -141,6 +170,12 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Findings(count)),
     }
+}
+
+/// The hypervisor's code.
+fn code(hypervisor: &std::path::Path) -> Result<Code, Failure> {
+    let file = std::fs::read(hypervisor).map_err(at(hypervisor))?;
+    Code::read(&file).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// Writes a finding as it was drawn, then as small as it becomes.
@@ -191,6 +226,8 @@ struct Tally {
     tried: Option<Vec<Finding>>,
     found: usize,
     exits: u64,
+    /// Places that some system reached, where that is asked.
+    covered: Covered,
     /// Findings by invariant.
     broken: BTreeMap<String, usize>,
     /// Exercises that were tried.
@@ -207,6 +244,7 @@ impl Tally {
             tried: keep.then(Vec::new),
             found: 0,
             exits: 0,
+            covered: Covered::default(),
             broken: BTreeMap::new(),
             exercises: BTreeMap::new(),
             longest: (0.0, String::new()),
@@ -217,6 +255,9 @@ impl Tally {
     fn take(&mut self, tried: &Tried) {
         let Tried { finding, observed } = tried;
         self.exits += observed.exits;
+        if let Some(covered) = &observed.covered {
+            self.covered.add(covered);
+        }
         for vm in finding.case.hostile() {
             *self
                 .exercises
