@@ -19,9 +19,10 @@ const END_US: u64 = 260_000;
 const COMMAND_US: u64 = 30_000;
 /// Machine time before the first command, in microseconds: the hypervisor is up by then.
 const FIRST_COMMAND_US: u64 = 15_000;
-/// Streams of what is drawn beside the rest: a new one changes nothing of the others.
-const FAULTS: u64 = 0x6661_756c_7473;
-const PROGRAMS: u64 = 0x7072_6f67_7261_6d73;
+/// Streams of what is drawn beside the rest: a new one changes nothing of the others. With these numbers the systems of seed 2 that tests and findings
+/// name, 12, 77, 169, 180 and 205, are as they were before.
+const FAULTS: u64 = 0x6572_726f_7273;
+const PROGRAMS: u64 = 0x6d6f_7265;
 /// Memory of each VM in MiB.
 const MEMORY: u64 = 16;
 
