@@ -11,29 +11,29 @@ fn console() -> String {
         timebase: 10_000_000,
         elapsed: Ticks(40_000_000),
     };
-    let mut report = records::Report::begin(&mut text, header).unwrap();
+    let mut report = records::Report::default();
+    report.begin(&mut text, header).unwrap();
     let vms = [
         ("web", VmState::Stopped, StopReason::PowerOff),
         ("spare", VmState::Defined, StopReason::None),
     ];
     for (id, (name, state, reason)) in vms.into_iter().enumerate() {
         let (vm, name) = (VmId(id as u8), VmName::new(name).unwrap());
-        report
-            .vm(&VmRecord {
-                vm,
-                name,
-                state,
-                stop_reason: reason,
-                restarts: 0,
-            })
-            .unwrap();
+        let record = VmRecord {
+            vm,
+            name,
+            state,
+            stop_reason: reason,
+            restarts: 0,
+        };
+        report.vm(&mut text, &record).unwrap();
     }
     let hart = HartCounters {
         elapsed: Cycles(1000),
         idle: Cycles(250),
         scheduling: Cycles(10),
     };
-    report.hart(HartId(0), &hart).unwrap();
+    report.hart(&mut text, HartId(0), &hart).unwrap();
     let mut counters = WorkCounters::new();
     counters.guest = Cycles(500);
     counters.scheduling = Cycles(40);
@@ -42,8 +42,14 @@ fn console() -> String {
     counters.exit(ExitCause::Wfi, Cycles(100));
     counters.exit(ExitCause::Wfi, Cycles(60));
     counters.exit(ExitCause::Csr, Cycles(40));
-    report.work(VmId(0), HartId(0), &counters).unwrap();
-    report.end().unwrap();
+    let mut line = records::WorkLine::FIRST;
+    while let Some(next) = report
+        .work(&mut text, (VmId(0), HartId(0)), &counters, line)
+        .unwrap()
+    {
+        line = next;
+    }
+    report.end(&mut text).unwrap();
     text
 }
 

@@ -222,7 +222,9 @@ mod tests {
         }
         let mut text = String::new();
         let (timebase, elapsed) = (10_000_000, Ticks(10_000_000));
-        let mut report = records::Report::begin(&mut text, Header { timebase, elapsed }).unwrap();
+        let mut report = records::Report::default();
+        let header = Header { timebase, elapsed };
+        report.begin(&mut text, header).unwrap();
         let names = ["web", "database"];
         let ends = [
             (VmState::Running, StopReason::None),
@@ -231,17 +233,16 @@ mod tests {
         for ((name, (state, reason)), number) in names.iter().zip(ends).zip(0..) {
             let (vm, restarts) = (VmId(number), 0);
             let name = VmName::new(name).unwrap();
-            report
-                .vm(&VmRecord {
-                    vm,
-                    name,
-                    state,
-                    stop_reason: reason,
-                    restarts,
-                })
-                .unwrap();
+            let record = VmRecord {
+                vm,
+                name,
+                state,
+                stop_reason: reason,
+                restarts,
+            };
+            report.vm(&mut text, &record).unwrap();
         }
-        report.end().unwrap();
+        report.end(&mut text).unwrap();
         for line in text.lines() {
             take(line);
         }
