@@ -58,6 +58,9 @@ struct Arguments {
     /// Programs with vector instructions, and registers of so many bits: 128, 256, 512 or 1024.
     #[arg(long, value_name = "BITS", default_value_t = 0)]
     vectors: u16,
+    /// Programs with landing pads, shadow stacks and double traps. Where others depart in these is not all named yet.
+    #[arg(long)]
+    control_flow: bool,
     /// How many failures to describe.
     #[arg(long, value_name = "N", default_value_t = 10)]
     show: usize,
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
     let pair = Pair {
         oracle,
         vectors: arguments.vectors,
+        control_flow: arguments.control_flow,
     };
     let to = arguments.from.saturating_add(arguments.programs);
     if let Some(path) = &arguments.save {

@@ -41,7 +41,7 @@ impl Oracle {
             vectors: 0,
             // Spike refuses them: "Vector Register Grouping" leaves the choice.
             wide_fractions: matches!(self, Self::Qemu),
-            control_flow: true,
+            control_flow: false,
         }
     }
 
@@ -81,6 +81,8 @@ pub struct Pair {
     pub oracle: Oracle,
     /// Bits of a vector register.
     pub vectors: u16,
+    /// Whether programs use landing pads, shadow stacks and double traps.
+    pub control_flow: bool,
 }
 
 impl Pair {
@@ -89,6 +91,7 @@ impl Pair {
     pub const fn features(self) -> Features {
         Features {
             vectors: self.vectors,
+            control_flow: self.control_flow,
             ..self.oracle.features()
         }
     }

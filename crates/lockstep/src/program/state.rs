@@ -156,7 +156,8 @@ impl Basis<'_> {
             csr::MSECCFG => {
                 control_flow(self.features, MLPE, random) | masking(self.features, random)
             }
-            csr::SSP => self.shadow_stack(random),
+            csr::SSP if self.features.control_flow => self.shadow_stack(random),
+            csr::SSP => 0,
             csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => self.features.state_enable(),
             csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & self.features.state_enable(),
             csr::STVEC => self.base + layout::HANDLERS + u64::from(random.chance(30)),

@@ -398,7 +398,7 @@ impl Tables {
 
     /// Gives a leaf's flags a flaw, and notes it.
     fn spoil(&mut self, stage: &Stage, flags: u64, level: u32, random: &mut Random) -> u64 {
-        let (name, spoiled) = match random.below(18) {
+        let (name, spoiled) = match random.below(16) {
             0 => ("V clear", flags & !V),
             1 => ("R and W clear", flags & !(R | W)),
             2 => ("W clear", flags & !W),
@@ -415,7 +415,6 @@ impl Tables {
             12 => ("pointer at the last level", flags & !(R | W | X)),
             13 => ("D clear, W clear", flags & !(D | W)),
             14 => ("read only, A clear", flags & !(A | W | D)),
-            15 | 16 => ("shadow stack", flags & !(R | X) | W),
             _ => ("X turned", flags ^ X),
         };
         self.flaws

@@ -209,10 +209,9 @@ fn status(mode: Mode, random: &mut Random) -> Item {
     let bit = match number {
         csr::HSTATUS => random.pick(&[7, 8, 9]),
         csr::MSTATUS if mode == Mode::Machine => {
-            random.pick(&[1, 3, 5, 8, 11, 12, 13, 14, 17, 18, 19, 23, 24])
+            random.pick(&[1, 3, 5, 8, 11, 12, 13, 14, 17, 18, 19])
         }
-        // With SPELP and SDT.
-        _ => random.pick(&[1, 5, 8, 13, 14, 18, 19, 23, 24]),
+        _ => random.pick(&[1, 5, 8, 13, 14, 18, 19]),
     };
     let funct3 = random.pick(&[2, 3]);
     let name = ["csrrs", "csrrc"][funct3 as usize - 2];

@@ -272,7 +272,7 @@ fn inactive_shadow_stacks_are_may_be_operations() {
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);
     (hart.x[6], hart.x[5]) = (5, 0x2222);
     write(hart, system, MENVCFG, 0);
-    hart.x[6] = 5;
+    (hart.pc, hart.x[6]) = (CODE - RAM, 5);
     assert_eq!(run(&mut machine).0, 0);
     let hart = &machine.harts[0];
     assert_eq!((hart.x[6], hart.csrs.ssp), (0, STACK + 0x1000));
@@ -282,6 +282,7 @@ fn inactive_shadow_stacks_are_may_be_operations() {
         let mut machine = stacked(words, SHADOW);
         let (hart, system) = (&mut machine.harts[0], &mut machine.system);
         write(hart, system, MENVCFG, 0);
+        hart.pc = CODE - RAM;
         run(&mut machine).0
     };
     assert_eq!(off(&[SSAMOSWAP_D]), Cause::IllegalInstruction as u64);

@@ -77,9 +77,9 @@ fn accesses_stop_before_memory_changes() {
         let mut machine = prepared(&[LD, SD, NOP, word], 15 << 60, 0);
         assert_eq!(trapped(&mut machine), None);
         let (hart, system) = (&mut machine.harts[0], &mut machine.system);
-        (hart.pc, hart.x[6]) = (CODE + 12, 77);
         write(hart, system, TDATA2, DATA + 7);
         write(hart, system, TDATA1, TYPE6 | S | access);
+        hart.pc = CODE + 12;
         (hart.x[5], hart.x[6]) = (DATA, 77);
         let expected = fires.then_some((breakpoint, CODE + 12, DATA));
         assert_eq!(trapped(&mut machine), expected, "{word:#x} {access}");
