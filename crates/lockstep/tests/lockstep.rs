@@ -23,8 +23,17 @@ fn seed(oracle: Oracle) -> Option<u64> {
 
 fn beside(oracle: Oracle, vectors: u16, programs: u64) {
     let Some(seed) = seed(oracle) else { return };
-    let summary =
-        run(seed, 0, programs, Pair { oracle, vectors, control_flow: false }).expect("both implementations run");
+    let summary = run(
+        seed,
+        0,
+        programs,
+        Pair {
+            oracle,
+            vectors,
+            control_flow: false,
+        },
+    )
+    .expect("both implementations run");
     println!("{:#?}", summary.departures);
     assert_eq!(summary.programs, programs);
     // Programs that do nothing would agree as well.

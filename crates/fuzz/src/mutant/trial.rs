@@ -21,7 +21,7 @@ pub struct Hypervisors<'a> {
 
 /// Systems that a mutant is tried with.
 #[derive(Debug, Clone, Copy)]
-pub struct Trial<'a> {
+pub struct MutantTrial<'a> {
     /// Seed of the systems.
     pub seed: u64,
     /// Number of the first system.
@@ -67,7 +67,10 @@ pub enum Outcome {
 ///
 /// # Errors
 /// [`CaseError`]; a system that the mutant refuses is no error.
-pub fn try_mutant(hypervisors: Hypervisors<'_>, trial: &Trial<'_>) -> Result<Outcome, CaseError> {
+pub fn try_mutant(
+    hypervisors: Hypervisors<'_>,
+    trial: &MutantTrial<'_>,
+) -> Result<Outcome, CaseError> {
     let run = |hypervisor: &Path, number: u64| {
         let programs = Programs {
             hypervisor,
@@ -92,7 +95,7 @@ pub fn try_mutant(hypervisors: Hypervisors<'_>, trial: &Trial<'_>) -> Result<Out
 /// Runs the system of a number, and returns the invariants that it breaks.
 type Run<'a> = &'a dyn Fn(u64) -> Result<Vec<Violation>, CaseError>;
 
-fn search(trial: &Trial<'_>, mutant: Run<'_>, sound: Run<'_>) -> Result<Outcome, CaseError> {
+fn search(trial: &MutantTrial<'_>, mutant: Run<'_>, sound: Run<'_>) -> Result<Outcome, CaseError> {
     let begun = Instant::now();
     let mut systems = 0;
     let goes_on = |systems: u64| {
@@ -150,7 +153,7 @@ mod tests {
 
     fn searched(mutant: Run<'_>, sound: Run<'_>) -> Result<Outcome, CaseError> {
         let folder = tempfile::tempdir().unwrap();
-        let trial = Trial {
+        let trial = MutantTrial {
             seed: 5,
             first: 10,
             systems: Some(4),

@@ -81,7 +81,7 @@ pub struct Pair {
     pub oracle: Oracle,
     /// Bits of a vector register.
     pub vectors: u16,
-    /// Whether programs use landing pads, shadow stacks and double traps.
+    /// Landing pads, shadow stacks and double traps in programs.
     pub control_flow: bool,
 }
 

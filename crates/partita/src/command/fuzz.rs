@@ -111,7 +111,14 @@ pub(super) fn execute(arguments: &FuzzArguments) -> Result<(), Failure> {
         stretch_us: arguments.stretch_us,
     };
     if let Some(names) = &arguments.mutants {
-        return mutants::execute(arguments, names, bounds, &cache, &stop);
+        let extent = mutants::Extent {
+            seed: arguments.seed,
+            first: arguments.first,
+            systems: arguments.systems,
+            time: arguments.time(),
+            json: arguments.json.as_deref(),
+        };
+        return mutants::execute(&extent, names, bounds, &cache, &stop);
     }
     let hypervisor = arguments.hypervisor.path()?;
     let code = match arguments.coverage || arguments.corpus.is_some() {

@@ -139,7 +139,7 @@ fn fight(bench: &mut Bench, rounds: usize) -> bool {
 }
 
 #[test]
-fn vm_that_loses_at_locks_gets_its_harts_together() {
+fn vm_losing_at_locks_gets_harts_together() {
     let mut bench = Bench::new(config(), 2, &[2, 2]);
     assert!(fight(&mut bench, 2000));
 }

@@ -2,9 +2,8 @@
 
 use super::super::failure::Failure;
 use super::super::output::{self, write_json};
-use super::FuzzArguments;
 use fuzz::judge::Bounds;
-use fuzz::mutant::{Hypervisors, Mutant, Outcome, Tree, Trial, try_mutant};
+use fuzz::mutant::{Hypervisors, Mutant, MutantTrial, Outcome, Tree, try_mutant};
 use runner::table::Table;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -32,9 +31,18 @@ struct Line<'a> {
     seconds: f64,
 }
 
+/// Systems that each mutant is tried with, and the file for the outcome.
+pub(super) struct Extent<'a> {
+    pub(super) seed: u64,
+    pub(super) first: u64,
+    pub(super) systems: Option<u64>,
+    pub(super) time: Option<Duration>,
+    pub(super) json: Option<&'a Path>,
+}
+
 /// Tries the mutants that are named, or all of them.
 pub(super) fn execute(
-    arguments: &FuzzArguments,
+    extent: &Extent<'_>,
     names: &[String],
     bounds: Bounds,
     cache: &Cache,
@@ -51,11 +59,11 @@ pub(super) fn execute(
     let mutants = mutants.map_err(|error| Failure::Usage(error.to_string()))?;
     let tree = Tree::copy(&root, &root.join(PLACE)).map_err(|error| unmade(&error))?;
     let sound = tree.build_sound().map_err(|error| unmade(&error))?;
-    let trial = Trial {
-        seed: arguments.seed,
-        first: arguments.first,
-        systems: arguments.systems,
-        time: match (arguments.systems, arguments.time()) {
+    let trial = MutantTrial {
+        seed: extent.seed,
+        first: extent.first,
+        systems: extent.systems,
+        time: match (extent.systems, extent.time) {
             (None, None) => Some(TIME),
             (_, time) => time,
         },
@@ -79,7 +87,7 @@ pub(super) fn execute(
         outcomes.push(outcome);
     }
     show(&mutants, &outcomes);
-    if let Some(path) = &arguments.json {
+    if let Some(path) = &extent.json {
         let lines = mutants
             .iter()
             .zip(&outcomes)
