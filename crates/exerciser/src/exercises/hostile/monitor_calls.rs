@@ -61,7 +61,7 @@ pub fn run(siege: &mut Siege) {
             *argument = garbage(siege, &mut random, scrap);
         }
         // Attributes of an event that there is, which are written to or read from what the other arguments name.
-        if extension == SSE && function <= software_events::WRITE {
+        if siege.is_virtual() && extension == SSE && function <= software_events::WRITE {
             arguments[0] = random.pick(&[
                 u64::from(software_events::LOCAL_SOFTWARE),
                 u64::from(software_events::GLOBAL_SOFTWARE),
