@@ -224,6 +224,11 @@ class Vm(Table):
     """Address translation of the guest: by its own tables and the hypervisor's in two stages, or by shadow tables that
     the hypervisor makes of both. Takes two-stage, shadow. Without it: two-stage. Example: translation = "shadow"
     """
+    vector_length: int | None = field(default=None, metadata={'key': 'vector-length', 'check': {'number': (128, 65536)}})
+    """Length of a vector register that the guest needs, a power of two. The VM is refused where the harts have no
+    vectors or another length, since no hart shortens its registers for a guest. Takes a whole number of bits, 128 to
+    65536. Without it: that of the harts, if they have vectors. Example: vector-length = 256
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -386,9 +391,9 @@ class SystemKeys(Table):
     """Harts that may run a vCPU of a VM with a share: any shared hart, or one that is chosen when the system starts.
     Takes floating, pinned. Without it: floating. Example: scheduling = "pinned"
     """
-    spin: Literal['none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'oracle'] | None = field(default=None, metadata={'key': 'spin', 'check': {'words': ('none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'oracle')}})
+    spin: Literal['none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'virtual-time', 'oracle'] | None = field(default=None, metadata={'key': 'spin', 'check': {'words': ('none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'virtual-time', 'oracle')}})
     """Policy for a vCPU that spins at a lock. docs/why/spinning.md compares the policies. Takes none, wopd, wapd, rslp,
-    yield, not-same, directed, reservation, gang, oracle. Without it: reservation. Example: spin = "wapd"
+    yield, not-same, directed, reservation, gang, virtual-time, oracle. Without it: reservation. Example: spin = "wapd"
     """
     switch: Mapping[str, Switch] | None = field(default=None, metadata={'key': 'switch', 'check': {'tables': {'table': 'Switch'}}})
     """Switches between VMs, by the names of their networks. Takes named tables with the keys of switch.NAME. Without

@@ -4,7 +4,8 @@
 use exerciser::instruction::{A1, csr_read};
 use riscv::sbi::PMU;
 use riscv::sbi::error::{
-    ALREADY_STARTED, ALREADY_STOPPED, INVALID_PARAMETER, NO_SHARED_MEMORY, NOT_SUPPORTED,
+    ALREADY_STARTED, ALREADY_STOPPED, INVALID_ADDRESS, INVALID_PARAMETER, NO_SHARED_MEMORY,
+    NOT_SUPPORTED,
 };
 use riscv::sbi::performance::{
     CONFIGURE, COUNTERS, CYCLES, INFORMATION, INSTRUCTIONS, RAW, READ_FIRMWARE, RESET,
@@ -118,16 +119,31 @@ fn nothing_is_there(siege: &mut Siege, present: u64) {
     );
 }
 
-/// Snapshots in shared memory, which is not there: whatever page is named, no call may touch it.
+/// Snapshots in shared memory: without it they are refused, and no page but one of the guest's is taken.
 fn shared_memory(siege: &mut Siege) {
     let mut random = siege.random(12);
     expect(siege, STOP, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHARED_MEMORY);
     expect(siege, START, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHARED_MEMORY);
     let foreign = addresses::foreign(siege, &mut random).unwrap_or(0);
-    for page in [siege.scrap, foreign & !4095, 0, u64::MAX] {
-        let arguments = [page, 0, 0, 0, 0, 0];
-        expect(siege, SET_SNAPSHOT_AREA, arguments, NOT_SUPPORTED);
+    for (page, above, flags, error) in [
+        (foreign & !4095, 0, 0, INVALID_ADDRESS),
+        (0, 0, 0, INVALID_ADDRESS),
+        (siege.scrap, 1, 0, INVALID_ADDRESS),
+        (siege.scrap + 8, 0, 0, INVALID_PARAMETER),
+        (siege.scrap, 0, 1, INVALID_PARAMETER),
+        (u64::MAX, 0, 0, INVALID_PARAMETER),
+        (siege.scrap, 0, 0, 0),
+        // Both halves are all ones: it is taken away.
+        (u64::MAX, u64::MAX, 0, 0),
+    ] {
+        expect(
+            siege,
+            SET_SNAPSHOT_AREA,
+            [page, above, flags, 0, 0, 0],
+            error,
+        );
     }
+    expect(siege, STOP, [0, 0, SNAPSHOT, 0, 0, 0], NO_SHARED_MEMORY);
 }
 
 /// Every counter counts, and goes on to while the other tests run.

@@ -192,6 +192,11 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
             // The guest's major interrupts have no priorities of their own: the array is read-only zero, and trapped
             // even where the file is the hardware's (AIA, "Virtual supervisor-level CSRs").
             number::SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
+            // Firmware that delegates counters makes it trap, on harts that have it ("Smcdeleg and Ssccfg Counter Delegation Extensions"). The
+            // guest's counters are those that are open to it.
+            number::SCOUNTOVF if !access.writes() => {
+                Some(csr::read::<{ number::SCOUNTOVF }>() & csr::read::<{ number::HCOUNTEREN }>())
+            }
             _ => None,
         }
     };
