@@ -167,7 +167,7 @@ mod tests {
             }
             counters
         }));
-        (hart < HARTS).then(|| (HartId(hart as u32), own))
+        (hart < HARTS).then_some((HartId(hart as u32), own))
     }
 
     #[test]

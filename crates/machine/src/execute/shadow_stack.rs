@@ -1,6 +1,5 @@
 //! Shadow stacks: "Shadow Stack (Zicfiss)".
 
-use super::Mode;
 use super::position::{Position, Step};
 use crate::code::CodeIndex;
 use crate::hart::{Access, Cause, Exception, Hart, Trapped};
@@ -17,7 +16,7 @@ const ENTRY: u64 = 8;
 
 /// SSPUSH, SSPOPCHK and SSRDP, or the may-be operations that they are where no shadow stack is active.
 #[inline(never)]
-pub(super) fn step<M: Mode>(hart: &mut Hart, system: &mut System, position: Position) -> Step {
+pub(super) fn step(hart: &mut Hart, system: &mut System, position: Position) -> Step {
     if hart.shadow_stacks == 0 {
         hart.x[position.rd()] = 0;
         return Step::Next;

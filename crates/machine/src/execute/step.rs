@@ -80,7 +80,7 @@ pub(super) fn step<M: Mode>(hart: &mut Hart, system: &mut System, position: Posi
             let outcome = hart.atomic(system, position.instruction(), position.index());
             position.stored(hart, outcome)
         }
-        Op::ShadowStack => shadow_stack::step::<M>(hart, system, position),
+        Op::ShadowStack => shadow_stack::step(hart, system, position),
         Op::CacheBlock => {
             let outcome = hart.cache_block(system, position.instruction(), position.index());
             position.stored(hart, outcome)

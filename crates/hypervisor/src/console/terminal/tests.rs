@@ -291,7 +291,7 @@ fn bytes_typed_ahead_are_bounded() {
     let mut console = console();
     console.set_focus(Some(NORTH));
     type_in(&mut console, b"\x1dmstats\r");
-    type_in(&mut console, &[b'\r']);
+    type_in(&mut console, b"\r");
     let (events, _) = type_in(&mut console, &[b'x'; ahead::MAX_AHEAD + 2]);
     assert_eq!(events, []);
     console.end_answer();

@@ -59,14 +59,14 @@ impl Registers for Memory {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Writes some elements.
-    WriteElements,
+    Elements,
     /// Writes whole registers.
-    WriteAll,
+    All,
     /// Writes a CSR of the set in a way that leaves the hypervisor's field as it is (as QEMU has it).
-    WriteControl,
+    Control,
 }
 
-const STEPS: [Step; 3] = [Step::WriteElements, Step::WriteAll, Step::WriteControl];
+const STEPS: [Step; 3] = [Step::Elements, Step::All, Step::Control];
 
 /// A vCPU.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,12 +227,12 @@ impl State {
         let writer = 1 + guest as Writer;
         let set = &mut state.sets[number];
         match step {
-            Step::WriteElements => set.registers = writer,
-            Step::WriteAll => (set.registers, set.tail) = (writer, writer),
-            Step::WriteControl => set.control = writer,
+            Step::Elements => set.registers = writer,
+            Step::All => (set.registers, set.tail) = (writer, writer),
+            Step::Control => set.control = writer,
         }
         own.due = *set;
-        if !matches!(step, Step::WriteControl) {
+        if !matches!(step, Step::Control) {
             own.runs = Some((number, status::VS));
         }
         state
