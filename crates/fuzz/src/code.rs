@@ -236,7 +236,8 @@ mod tests {
     /// c.nop, c.jalr a0, c.nop, and a NOP that spans two words.
     #[test]
     fn halves_of_words_are_instructions() {
-        let code = code(&[0x9502_0001, 0x0013_0001, 0x0000_0000], &[0x1000..0x100c]);
+        let text = std::slice::from_ref(&(0x1000..0x100c));
+        let code = code(&[0x9502_0001, 0x0013_0001, 0x0000_0000], text);
         let starts: Vec<u64> = code.places.iter().map(|place| place.start).collect();
         assert_eq!(starts, [0x1000, 0x1004]);
     }

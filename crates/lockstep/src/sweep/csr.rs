@@ -51,7 +51,7 @@ pub const fn presence(number: u16) -> Presence {
         // mstatus, misa, medeleg, mideleg, mie, mtvec, mcounteren, mvien, mvip, menvcfg, mstateen0 to 3.
         0x300..=0x306 | 0x308..=0x30a | 0x30c..=0x30f => Presence::There,
         // mcountinhibit, mcyclecfg, minstretcfg, mhpmevent3 to 31.
-        0x320..=0x322 | 0x323..=0x33f => Presence::There,
+        0x320..=0x33f => Presence::There,
         // mscratch, mepc, mcause, mtval, mip, mtinst, mtval2; miselect, mireg, mtopei; mseccfg.
         0x340..=0x344 | 0x34a | 0x34b | 0x350 | 0x351 | 0x35c | 0x747 => Presence::There,
         // mcycle, minstret, mhpmcounter3 to 31.

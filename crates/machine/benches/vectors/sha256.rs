@@ -21,7 +21,7 @@ const TABLE: Register = 28;
 
 /// Constants of the rounds: the first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 fn constants() -> Vec<u32> {
-    let is_prime = |n: &u64| (2..*n).all(|factor| n % factor != 0);
+    let is_prime = |n: &u64| (2..*n).all(|factor| !n.is_multiple_of(factor));
     let cube_root = |prime: u64| {
         // The root times 2^32, bit by bit.
         let wanted = u128::from(prime) << 96;
