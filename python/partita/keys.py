@@ -391,9 +391,9 @@ class SystemKeys(Table):
     """Harts that may run a vCPU of a VM with a share: any shared hart, or one that is chosen when the system starts.
     Takes floating, pinned. Without it: floating. Example: scheduling = "pinned"
     """
-    spin: Literal['none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'virtual-time', 'oracle'] | None = field(default=None, metadata={'key': 'spin', 'check': {'words': ('none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'virtual-time', 'oracle')}})
+    spin: Literal['none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'oracle'] | None = field(default=None, metadata={'key': 'spin', 'check': {'words': ('none', 'wopd', 'wapd', 'rslp', 'yield', 'not-same', 'directed', 'reservation', 'gang', 'oracle')}})
     """Policy for a vCPU that spins at a lock. docs/why/spinning.md compares the policies. Takes none, wopd, wapd, rslp,
-    yield, not-same, directed, reservation, gang, virtual-time, oracle. Without it: reservation. Example: spin = "wapd"
+    yield, not-same, directed, reservation, gang, oracle. Without it: reservation. Example: spin = "wapd"
     """
     switch: Mapping[str, Switch] | None = field(default=None, metadata={'key': 'switch', 'check': {'tables': {'table': 'Switch'}}})
     """Switches between VMs, by the names of their networks. Takes named tables with the keys of switch.NAME. Without

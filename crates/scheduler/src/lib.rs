@@ -36,7 +36,6 @@ mod dispatch;
 mod gang;
 pub mod groups;
 mod policies;
-mod virtual_time;
 
 pub use base::id::{
     HartId, HartSet, MAX_HARTS, MAX_NUMBERS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuNumber, VcpuSet, VmId,

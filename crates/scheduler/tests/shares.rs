@@ -73,25 +73,6 @@ fn shares_hold_whatever_the_number_of_vcpus() {
 }
 
 #[test]
-fn accounts_of_virtual_time_keep_shares() {
-    for affinity in [0, 3] {
-        let config = Config {
-            spin: SpinPolicy::VirtualTime,
-            affinity,
-            ..Config::new(FREQUENCY)
-        };
-        assert_fair(config, 1, &[(1, 50), (1, 50)]);
-        assert_fair(config, 1, &[(4, 50), (1, 50)]);
-        assert_fair(config, 2, &[(4, 30), (4, 70)]);
-        assert_fair(config, 2, &[(6, 30), (2, 70)]);
-        assert_fair(config, 3, &[(3, 10), (2, 20), (5, 70)]);
-        assert_fair(config, 4, &[(4, 10), (4, 20), (4, 70)]);
-        assert_fair(config, 4, &[(8, 50), (4, 50)]);
-        assert_fair(config, 4, &[(8, 1), (6, 99)]);
-    }
-}
-
-#[test]
 fn fixed_scheduling_keeps_shares_per_hart() {
     let config = Config {
         placement: Placement::Fixed,

@@ -107,8 +107,6 @@ choice! {
         Reservation = "reservation",
         /// All vCPUs of a VM run at the same time, by Ousterhout's matrix of time slots and harts; spinning goes on.
         Gang = "gang",
-        /// Like `reservation`, but the hart goes to the VM that is due by one account of virtual time, without rounds, debts and boosts.
-        VirtualTime = "virtual-time",
         /// Like `reservation`, where the machine tells the lock's holder (xpartitaholder), as no hardware can: a bound for comparisons.
         Oracle = "oracle",
     }

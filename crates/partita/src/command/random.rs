@@ -13,8 +13,7 @@ use study::laboratory::{Computer, Entry, Point};
 use study::random::{self, Drawn, Floor, Regret};
 
 /// Every spin policy: what is compared without --vary.
-const POLICIES: &str =
-    "spin=none,wopd,wapd,rslp,yield,not-same,directed,reservation,gang,virtual-time";
+const POLICIES: &str = "spin=none,wopd,wapd,rslp,yield,not-same,directed,reservation,gang";
 /// Cycles a second of the machine without a profile.
 const IDEAL_HERTZ: u64 = 1_000_000_000;
 

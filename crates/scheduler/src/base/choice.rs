@@ -43,21 +43,6 @@ pub(crate) fn vm(chosen: Option<VmId>, among: VmSet) -> Option<VmId> {
     chosen
 }
 
-/// Returns `chosen`; for the model checker any VM of `equals`, which have the same numbers.
-pub(crate) fn equal_vm(chosen: VmId, equals: impl FnOnce() -> VmSet) -> VmId {
-    #[cfg(test)]
-    if oracle::is_asked() {
-        let equals = equals();
-        let place = oracle::choose(equals.count());
-        return place
-            .and_then(|place| equals.iter().nth(place))
-            .unwrap_or(chosen);
-    }
-    #[cfg(not(test))]
-    let _ = equals;
-    chosen
-}
-
 /// Returns `is_so`, which depends on times and numbers; for the model checker either value.
 pub(crate) fn either(is_so: bool) -> bool {
     #[cfg(test)]

@@ -178,26 +178,17 @@ impl Model for System {
                 world
             )),
         ];
-        properties.push(match self.config.spin {
-            SpinPolicy::Gang => Property::sometimes("an alternate runs", |_, world: &World| {
-                world.runs_alternate()
-            }),
-            // The choice to begin a gang's slice is made with the reduction alone.
-            SpinPolicy::VirtualTime if self.reduced => {
-                Property::sometimes("a gang has its slice", |_, world: &World| {
-                    !world.scheduler.gang().is_empty()
-                })
-            }
-            SpinPolicy::VirtualTime => {
-                Property::sometimes("a VM has had more than another", |_, world: &World| {
-                    let mut vms = world.scheduler.vms.iter().flatten();
-                    vms.any(|vm| vm.account.time() > 0)
-                })
-            }
-            _ => Property::sometimes("a VM is out of service", |_, world: &World| {
-                !world.scheduler.queues.members(Queue::OutService).is_empty()
-            }),
-        });
+        if self.config.spin != SpinPolicy::Gang {
+            properties.push(Property::sometimes(
+                "a VM is out of service",
+                |_, world: &World| !world.scheduler.queues.members(Queue::OutService).is_empty(),
+            ));
+        } else {
+            properties.push(Property::sometimes(
+                "an alternate runs",
+                |_, world: &World| world.runs_alternate(),
+            ));
+        }
         if self.disturbances > 0 {
             properties.push(Property::sometimes(
                 "a wake-up comes before its vCPU waits",

@@ -6,6 +6,7 @@ use super::world::{Environment, Mode, SLICES, Step, World};
 use crate::base::id::{HartId, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
 use crate::decision::{Leave, VcpuState};
+use crate::policies::spin::SpinPolicy;
 use crate::policies::spin::exit::{Keep, SpinExit, SpinOn};
 
 impl World {
@@ -106,7 +107,7 @@ impl World {
         ];
         let leaving = ways.into_iter().filter(|&(on, _)| leaves(on, None));
         steps.extend(leaving.map(|(_, step)| step));
-        if self.scheduler.waits_for_words() {
+        if self.scheduler.config.spin == SpinPolicy::Reservation {
             steps.extend(leaves(SpinOn::Word, None).then_some(Step::SpinClosed(hart)));
             let holders = self.siblings_of_running(hart);
             let holders = holders.iter().filter(|&holder| leaves(turn, Some(holder)));

@@ -190,12 +190,7 @@ impl World {
         let scheduler = &self.scheduler;
         let entry = scheduler.harts[hart.index()];
         (
-            (
-                mode,
-                self.kicked[hart.index()],
-                entry.self_waits,
-                entry.passes,
-            ),
+            (mode, self.kicked[hart.index()], entry.self_waits),
             scheduler.searching.contains(hart),
             (
                 entry.skip.is_some(),
@@ -224,7 +219,7 @@ impl World {
             (
                 core::cmp::Reverse(entry.vcpus.count()),
                 entry.dedicated,
-                (entry.service.is_out(), entry.share, entry.account.time()),
+                (entry.service.is_out(), entry.share),
                 scheduler.vm_boost.vm == Some(*vm),
                 members,
             )

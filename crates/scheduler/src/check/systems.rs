@@ -40,7 +40,7 @@ fn small_system_is_explored_whole() {
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn host_interrupt_policies_are_explored_whole() {
     for spin in SpinPolicy::ALL {
-        if spin.rule().waits_for_words() {
+        if spin == SpinPolicy::Reservation {
             continue;
         }
         whole(strict(spin, WaitPolicy::HostInterrupt), &[2, 1], 1).explore();
@@ -193,38 +193,6 @@ fn reservation_is_explored() {
     let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
     reduced(strict, &[2, 1], 0).explore_to_depth(6);
     reduced(strict, &[2, 1], 1).explore_to_depth(5);
-}
-
-/// One account a VM, with virtual times of whole slices.
-#[test]
-fn small_accounts_are_explored_whole() {
-    let strict = strict(SpinPolicy::VirtualTime, WaitPolicy::HostInterrupt);
-    whole(strict, &[1, 1], 0).explore();
-}
-
-/// Gangs that begin and end at any time, words to wait for, pinned vCPUs, and changes to and from another policy.
-#[test]
-#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
-fn accounts_are_explored() {
-    let strict = strict(SpinPolicy::VirtualTime, WaitPolicy::SelfWait);
-    reduced(strict, &[2, 1], 0).explore_to_depth(6);
-    reduced(strict, &[2, 1], 1).explore_to_depth(4);
-    let pinned = Config {
-        placement: Placement::Fixed,
-        ..strict
-    };
-    reduced(pinned, &[2, 1], 0).explore_to_depth(6);
-    let environment = Environment {
-        spins: &[SpinPolicy::VirtualTime, SpinPolicy::Reservation],
-        parameters: true,
-        ..Environment::default()
-    };
-    let changing = reduced(strict, &[2, 1], 1);
-    System {
-        environment,
-        ..changing
-    }
-    .explore_to_depth(4);
 }
 
 #[test]

@@ -240,7 +240,7 @@ impl Scheduler {
         {
             return Some(next);
         }
-        self.next_in_order(hart, ready)
+        self.next_boosted(hart, ready)
     }
 
     /// First waiting vCPU of the boosted VM that has an interrupt. Each hart tests the waiting vCPUs of other VMs once, so that the demand of these VMs
@@ -275,7 +275,7 @@ impl Scheduler {
     }
 
     /// Next of `ready` in the order of the subqueues: one that ran on `hart` last, unless another one has been passed over too often.
-    pub(crate) fn next_in_order(&mut self, hart: HartId, ready: VcpuSet) -> Option<VcpuId> {
+    fn next_boosted(&mut self, hart: HartId, ready: VcpuSet) -> Option<VcpuId> {
         let affinity = self.config.affinity;
         let mut first = None;
         let mut passed = VcpuSet::EMPTY;
@@ -333,8 +333,7 @@ impl Scheduler {
                     .boosted_vcpus()
                     .intersection(self.candidates(hart))
                     .is_empty()
-                && (!self.gang().is_empty()
-                    || self.boosted_vcpus().intersection(self.executing).is_empty())
+                && self.boosted_vcpus().intersection(self.executing).is_empty()
         })
     }
 }

@@ -45,9 +45,6 @@ impl Scheduler {
     #[cold]
     #[inline(never)]
     pub(crate) fn charge_preemption(&mut self, run: Run, left: &Left) {
-        if self.by_account() {
-            return self.charge(run.vcpu, left.round_trip);
-        }
         if let Some(vm) = self.vm_mut(run.vcpu) {
             vm.account(left.round_trip);
             vm.boost_vruntime = vm
@@ -58,9 +55,6 @@ impl Scheduler {
 
     /// Returns true if the VM of `vcpu` lags enough to preempt `run`, which has had its hart for `ran`.
     fn lags_behind(&mut self, vcpu: VcpuId, run: Run, ran: Ticks) -> bool {
-        if self.by_account() {
-            return self.is_due_before(vcpu, &run, ran);
-        }
         let ids = [vcpu, run.vcpu].map(|vcpu| self.vcpus[vcpu.index()].as_ref());
         let [Some(mine), Some(theirs)] = ids.map(|entry| entry.map(|entry| entry.vm.index()))
         else {

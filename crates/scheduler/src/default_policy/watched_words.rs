@@ -125,9 +125,7 @@ impl Scheduler {
             if !(is_over || hears && self.end_uninterruptible(vcpu)) {
                 continue;
             }
-            if word.turn && self.by_account() {
-                self.make_ready_early(vcpu, now);
-            } else if spent || !self.may_take(hart, vcpu) {
+            if spent || !self.may_take(hart, vcpu) {
                 self.make_ready(vcpu, now);
             } else if word.turn || self.has_affinity(hart, vcpu) {
                 return Some(vcpu);

@@ -120,16 +120,11 @@ impl Scheduler {
         }
         let charged_from = match (terms.contended, run.charged_from) {
             (true, from) => Some(from.unwrap_or(ran)),
-            (false, Some(_)) => {
-                self.settle(&run, ran);
+            (false, Some(from)) => {
+                self.charge(vcpu, ran - from);
                 None
             }
             (false, None) => None,
-        };
-        let prepaid = match (charged_from, run.charged_from) {
-            (Some(from), None) => self.prepay(vcpu, end.map(|end| end - from)),
-            (Some(_), Some(_)) => run.prepaid,
-            (None, _) => Ticks::ZERO,
         };
         let trap_waits = terms.trap_waits;
         self.set_doing(
@@ -140,7 +135,6 @@ impl Scheduler {
                 end,
                 trap_waits,
                 charged_from,
-                prepaid,
                 in_place: false,
                 by_preemption: run.by_preemption,
             }),
@@ -195,7 +189,6 @@ impl Scheduler {
         } = self.terms(hart, vcpu);
         let end = sliced.then(|| match contended {
             _ if self.is_column(hart) => self.slot_end(now),
-            true if self.by_account() => self.end_in_gang(vcpu, now, left),
             true if self
                 .vm_boost
                 .vm
@@ -206,7 +199,6 @@ impl Scheduler {
             true => left.min(self.quantity_left(vcpu)),
             false => left,
         });
-        let prepaid = self.prepay(vcpu, end.filter(|_| contended));
         self.set_doing(
             hart,
             Doing::Running(Run {
@@ -215,7 +207,6 @@ impl Scheduler {
                 end,
                 trap_waits,
                 charged_from: contended.then_some(Ticks::ZERO),
-                prepaid,
                 in_place: false,
                 by_preemption,
             }),
@@ -225,7 +216,7 @@ impl Scheduler {
             vcpu,
             slice: end,
             trap_waits,
-            kicks: self.assign_harts().and(words).and(self.take_gathered()),
+            kicks: self.assign_harts().and(words),
         }
     }
 

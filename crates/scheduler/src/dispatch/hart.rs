@@ -14,8 +14,6 @@ pub(crate) struct Run {
     pub(crate) trap_waits: bool,
     /// Start of the charged time, since its dispatch. `None`: no other vCPU wants the hart, so its time is free.
     pub(crate) charged_from: Option<Ticks>,
-    /// Time that the VM has paid for in advance, under `virtual-time`.
-    pub(crate) prepaid: Ticks,
     /// Waits for its own interrupts, without having left.
     pub(crate) in_place: bool,
     /// Set if the vCPU has preempted another one on waking, and pays for the context switches.
@@ -45,8 +43,6 @@ pub(crate) struct Hart {
     pub(crate) boost_accounted: Ticks,
     /// vCPU that a policy wants here next (Linux's next buddy).
     pub(crate) next: Option<VcpuId>,
-    /// Times in a row that the first of its queue was passed over, under `virtual-time`.
-    pub(crate) passes: u8,
     /// Time since which it has been idle; `None` while it runs a vCPU.
     pub(crate) idle_since: Option<Ticks>,
 }
@@ -63,7 +59,6 @@ impl Hart {
             skip: None,
             boost_accounted: Ticks::ZERO,
             next: None,
-            passes: 0,
             idle_since: None,
         }
     }

@@ -52,15 +52,14 @@ impl Scheduler {
         self.harts[hart.index()].doing = Doing::Searching;
         let vcpu = run.vcpu;
         let own = left.ran - left.for_others;
-        self.settle(&run, own);
+        if let Some(from) = run.charged_from {
+            self.charge(vcpu, own - from);
+        }
         if left.by_others != Ticks::ZERO {
             self.charge_by_others(vcpu, left.by_others);
         }
         if run.by_preemption {
             self.charge_preemption(run, left);
-        }
-        if left.cause == Leave::Preempted {
-            self.spare_preempted(hart, &run, left);
         }
         self.executing.remove(vcpu);
         let preempted = matches!(left.cause, Leave::SliceEnd | Leave::Preempted);
@@ -82,10 +81,6 @@ impl Scheduler {
                 .boost_vruntime
                 .wrapping_add(vm.inverse_weight.vruntime(own - boost_accounted));
         }
-        self.note_need(vcpu, own, left);
-        let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
-            return false;
-        };
         let woken = core::mem::take(&mut entry.woken);
         if core::mem::take(&mut entry.stopping) || left.cause == Leave::Stopped {
             entry.phase = Phase::Stopped;
@@ -140,9 +135,6 @@ impl Scheduler {
     /// Ends a full slice. A vCPU that is owed service from earlier rounds gets another one at once.
     #[inline(never)]
     fn end_slice(&mut self, vcpu: VcpuId, now: Ticks) {
-        if self.by_account() {
-            return self.make_ready(vcpu, now);
-        }
         if self.service(vcpu).is_some_and(Service::is_owed) {
             let slice = self.config.slice;
             return self.make_ready_first(vcpu, slice, now);

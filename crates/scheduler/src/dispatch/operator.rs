@@ -7,14 +7,11 @@ use crate::decision::Kicks;
 use crate::dispatch::hart::Doing;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
-use crate::policies::account::Account;
 use crate::policies::gang::NO_ROW;
-use crate::policies::need::Need;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::spin::SpinPolicy;
 use crate::policies::virtual_time::{InverseWeight, VirtualTime};
-use crate::policies::vm_boost::VmBoost;
 use crate::policies::wait::WaitPolicy;
 
 impl Scheduler {
@@ -61,14 +58,11 @@ impl Scheduler {
             part: (1, 1),
             placement,
             service: Service::new(),
-            account: Account::new(),
-            need: Need::default(),
             last_yielded_to: None,
             wakeup_vruntime: VirtualTime::START,
             boost_vruntime: self.vruntime_of_others(),
             inverse_weight: InverseWeight::of(share),
         });
-        self.begin_account(vm);
         self.vms_end = self.vms_end.max(vm.index() + 1);
         self.present.insert(vm);
         self.occupied = self.occupied.union(vcpus);
@@ -176,7 +170,7 @@ impl Scheduler {
 
     /// Changes the spin policy while vCPUs run. All spin waits end.
     pub fn set_spin(&mut self, policy: SpinPolicy, now: Ticks) -> Kicks {
-        let before = (self.co_schedules(), self.by_account());
+        let had_matrix = self.co_schedules();
         self.config.spin = policy;
         self.spin_waits.release_all(VcpuSet::from_bits(u64::MAX));
         for hart in self.online.iter() {
@@ -189,15 +183,8 @@ impl Scheduler {
                 self.make_ready(vcpu, now);
             }
         }
-        self.vm_boost = VmBoost::default();
-        if self.by_account() {
-            // Neither slices nor rounds separate these from the others.
-            let every = VcpuSet::from_bits(u64::MAX);
-            self.move_members(Queue::TimeSliceEnd, every, Queue::ProperReady);
-            self.move_members(Queue::OutService, every, Queue::ProperReady);
-        }
-        // The matrix says where a vCPU may run, and quantities who is out of service.
-        let revised = match before != (self.co_schedules(), self.by_account()) {
+        // The matrix says where a vCPU may run.
+        let revised = match had_matrix != self.co_schedules() {
             true => self.revise(),
             false => self.assign_harts(),
         };

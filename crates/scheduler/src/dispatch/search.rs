@@ -18,9 +18,6 @@ impl Scheduler {
         if self.is_column(hart) {
             return self.choose_by_slot(hart, now, probe);
         }
-        if self.by_account() {
-            return self.choose_by_account(hart, now, probe);
-        }
         self.renew_boost(now);
         if self.vm_boost.vm.is_some()
             && let Some(vcpu) = self.take_boosted(hart, now, probe)
@@ -72,7 +69,7 @@ impl Scheduler {
         by_word.or_else(|| self.take_by_interrupt(hart, spent, now, probe))
     }
 
-    pub(crate) fn take_by_interrupt(
+    fn take_by_interrupt(
         &mut self,
         hart: HartId,
         spent: bool,

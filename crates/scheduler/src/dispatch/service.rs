@@ -8,23 +8,16 @@ use crate::base::id::{HartId, MAX_VCPUS, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::Vm;
-use crate::policies::account::PARTS;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::virtual_time::InverseWeight;
 
 impl Scheduler {
-    /// Returns true if service quantities keep the shares, and not slots or accounts of virtual time.
-    #[inline]
-    pub(crate) fn keeps_quantities(&self) -> bool {
-        !self.co_schedules() && !self.by_account()
-    }
-
     /// Account that `vcpu` consumes from; none on a dedicated hart, and none where slots keep the shares.
     #[inline]
     pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
         let entry = self.vcpus[vcpu.index()].as_ref()?;
-        if entry.dedicated || !self.keeps_quantities() {
+        if entry.dedicated || self.co_schedules() {
             return None;
         }
         match self.per_vcpu_accounts {
@@ -36,9 +29,9 @@ impl Scheduler {
     #[inline]
     fn service_mut(&mut self, vcpu: VcpuId) -> Option<&mut Service> {
         let fixed = self.per_vcpu_accounts;
-        let keeps_quantities = self.keeps_quantities();
+        let by_slots = self.co_schedules();
         let entry = self.vcpus[vcpu.index()].as_mut()?;
-        if entry.dedicated || !keeps_quantities {
+        if entry.dedicated || by_slots {
             return None;
         }
         match fixed {
@@ -55,7 +48,7 @@ impl Scheduler {
 
     /// Updates the set of vCPUs out of service after accounts have changed.
     pub(crate) fn update_out_of_service(&mut self) {
-        self.out_of_service = if !self.keeps_quantities() {
+        self.out_of_service = if self.co_schedules() {
             VcpuSet::EMPTY
         } else if self.per_vcpu_accounts {
             let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
@@ -78,17 +71,10 @@ impl Scheduler {
     /// If this consumes the service quantity, ready partners go out of service before `vcpu`, so that they are served first in the next round.
     #[inline]
     pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
-        let ran = ran.max(Ticks::new(1));
-        if self.by_account() {
-            if let Some(account) = self.account_mut(vcpu) {
-                account.charge(ran);
-            }
-            return;
-        }
         let Some(service) = self.service_mut(vcpu) else {
             return;
         };
-        service.charge(ran);
+        service.charge(ran.max(Ticks::new(1)));
         if service.is_out() {
             self.end_service(vcpu);
         }
@@ -139,9 +125,6 @@ impl Scheduler {
         self.for_each_sharing(|vm| {
             vm.inverse_weight = InverseWeight::of(vm.share);
             let share = vm.share_here();
-            if cfg!(feature = "papers") {
-                vm.account.set_weight(share);
-            }
             vm.service
                 .set_quantity((share, shares), (harts, round), slice);
         });
@@ -171,8 +154,9 @@ impl Scheduler {
 impl Vm {
     /// Part of the share that counts in this scheduler, in fractions fine enough for a sixty-fourth of the smallest share.
     fn share_here(&self) -> u64 {
+        const FINE: u64 = 64;
         let (parts, of) = self.part;
-        u64::from(self.share) * PARTS * u64::from(parts) / u64::from(of.max(1))
+        u64::from(self.share) * FINE * u64::from(parts) / u64::from(of.max(1))
     }
 
     /// Part of the share of each vCPU, scaled to a whole number.

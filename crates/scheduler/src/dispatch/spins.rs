@@ -15,9 +15,6 @@ impl Scheduler {
         if self.has_own_hart(vcpu) {
             return Keep::Yes;
         }
-        if self.spins_in_gang(vcpu) {
-            return Keep::Yes;
-        }
         let rule = self.config.spin.rule();
         let holder_runs = exit
             .holder

@@ -41,10 +41,6 @@ pub struct Scheduler {
     pub(crate) others_have_surplus: bool,
     /// VM that comes first on every hart.
     pub(crate) vm_boost: VmBoost,
-    /// Mean virtual time when it was last computed, under `virtual-time`.
-    pub(crate) mean_time: u64,
-    /// Harts that are to be kicked, because they make room for a gang.
-    pub(crate) gathered: HartSet,
     /// Harts whose vCPU is to be preempted on a wake-up.
     pub(crate) preempted_harts: HartSet,
     /// Self-waiting vCPUs with a known interrupt ("self-wait ready", paper 002 §3.3).
@@ -105,8 +101,6 @@ impl Scheduler {
             config,
             rules: config.wait.rules(),
             vm_boost: VmBoost::default(),
-            mean_time: 0,
-            gathered: HartSet::EMPTY,
             preempted_harts: HartSet::EMPTY,
             preempting: [None; MAX_HARTS],
             per_vcpu_accounts: config.placement == Placement::Fixed,

@@ -10,9 +10,7 @@ use crate::config::Placement;
 use crate::decision::Kicks;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
-use crate::policies::account::Account;
 use crate::policies::gang::NO_ROW;
-use crate::policies::need::Need;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::virtual_time::{InverseWeight, VirtualTime};
@@ -51,8 +49,6 @@ impl Scheduler {
             part: (0, 1),
             placement,
             service: Service::new(),
-            account: Account::new(),
-            need: Need::default(),
             last_yielded_to: None,
             wakeup_vruntime: VirtualTime::START,
             boost_vruntime: 0,
@@ -261,7 +257,6 @@ impl Scheduler {
             if let Some(record) = self.vms[vm.index()].as_mut() {
                 record.boost_vruntime = time;
             }
-            self.begin_account(vm);
         }
         self.present.insert(vm);
         if let Some(last) = entry.last {

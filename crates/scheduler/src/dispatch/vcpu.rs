@@ -3,8 +3,6 @@
 use crate::base::id::{HartId, VcpuId, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
 use crate::config::Placement;
-use crate::policies::account::Account;
-use crate::policies::need::Need;
 use crate::policies::service::Service;
 use crate::policies::virtual_time::{InverseWeight, VirtualTime};
 
@@ -79,10 +77,6 @@ pub(crate) struct Vm {
     pub(crate) service: Service,
     /// Last vCPU that the policy `directed` or `reservation` yielded to.
     pub(crate) last_yielded_to: Option<VcpuId>,
-    /// Account of the policy `virtual-time`.
-    pub(crate) account: Account,
-    /// Need for its harts together, under `virtual-time`.
-    pub(crate) need: Need,
     /// Virtual time of wake-up preemption.
     pub(crate) wakeup_vruntime: VirtualTime,
     /// Virtual time of VM boost. Its lag is clamped at each choice.

@@ -31,10 +31,11 @@ impl Scheduler {
         if !self.may_wait_in_place(hart) {
             return InPlace::No;
         }
-        self.settle(&run, ran);
+        if let Some(from) = run.charged_from {
+            self.charge(run.vcpu, ran - from);
+        }
         let waits = Run {
             charged_from: None,
-            prepaid: Ticks::ZERO,
             in_place: true,
             ..run
         };

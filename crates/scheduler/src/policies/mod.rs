@@ -2,9 +2,7 @@
 //!
 //! A spin policy is one file and one row in [`spin`]; a wait policy is one row in [`wait`]. Nothing here knows the scheduler's tables.
 
-pub(crate) mod account;
 pub(crate) mod gang;
-pub(crate) mod need;
 pub mod queues;
 pub(crate) mod service;
 pub mod spin;

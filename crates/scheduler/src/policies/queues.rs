@@ -155,14 +155,6 @@ impl Queues {
         })
     }
 
-    /// First of `among` in the ready subqueues, in their order.
-    #[inline]
-    pub(crate) fn first_of_ready(&self, among: VcpuSet) -> Option<VcpuId> {
-        let ready = [Queue::ProperReady, Queue::TimeSliceEnd, Queue::OutService];
-        let mut members = ready.into_iter().flat_map(|queue| self.iter(queue));
-        members.find(|&vcpu| among.contains(vcpu))
-    }
-
     /// Puts `vcpu` behind all members of the self-wait queue, taking it out of any other.
     #[inline]
     pub(crate) fn push_waiting(&mut self, vcpu: VcpuId) {

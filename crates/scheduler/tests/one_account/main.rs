@@ -1,4 +1,4 @@
-//! Simulation of one account of virtual time a VM, with queues per hart, which are not built, and gangs by need (`docs/why/scheduling.md`).
+//! Simulation of a design that is not built: one account of virtual time a VM, queues per hart, and gangs by need (`docs/why/scheduling.md`).
 //!
 //! There are no floating-point numbers, clocks or threads in it: a run is a function of its seed.
 

@@ -8,7 +8,6 @@ mod queues;
 mod reservation;
 mod spins;
 mod terms;
-mod virtual_time;
 mod vm_boost;
 mod waits;
 mod wakeup_preemption;

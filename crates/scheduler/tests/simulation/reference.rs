@@ -28,11 +28,6 @@ struct Entry {
     waits_for: BTreeSet<VcpuId>,
 }
 
-/// Policies under which a vCPU waits for the word on which it spins.
-const fn waits_for_words(policy: SpinPolicy) -> bool {
-    matches!(policy, SpinPolicy::Reservation | SpinPolicy::VirtualTime)
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     entries: BTreeMap<VcpuId, Entry>,
@@ -209,15 +204,14 @@ impl Reference {
         }
         entry.phase = Phase::Ready;
         let names_word = matches!(reason, Leave::SpinOnWord | Leave::SpinForTurn);
-        let known = names_word && waits_for_words(policy);
+        let known = names_word && policy == SpinPolicy::Reservation;
         match reason {
             Leave::SelfWait if !woken => entry.phase = Phase::Waiting,
             _ if entry.paused || !shares => {}
             _ if known && !woken => entry.phase = Phase::WaitingForWord { until },
             Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => match policy {
                 SpinPolicy::Wopd if !partner_runs => entry.waits_for = ready,
-                SpinPolicy::Wapd => entry.waits_for = ready,
-                policy if waits_for_words(policy) => entry.waits_for = ready,
+                SpinPolicy::Wapd | SpinPolicy::Reservation => entry.waits_for = ready,
                 _ => {}
             },
             _ => {}

@@ -69,7 +69,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         count(Event::HolderBoosted);
         let favours = matches!(
             exit.system.spin(),
-            SpinMethod::Reservation | SpinMethod::VirtualTime | SpinMethod::Oracle
+            SpinMethod::Reservation | SpinMethod::Oracle
         );
         if let Some(holder) = holder.filter(|_| favours) {
             exit.system.pull(holder, exit.hart.index);

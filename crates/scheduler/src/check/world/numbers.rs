@@ -4,7 +4,6 @@ use crate::base::id::{HartSet, VcpuId};
 use crate::base::ticks::Ticks;
 use crate::dispatch::hart::Doing;
 use crate::dispatch::table::Scheduler;
-use crate::policies::need::Need;
 use crate::policies::virtual_time::VirtualTime;
 
 impl Scheduler {
@@ -35,29 +34,12 @@ impl Scheduler {
         self.update_out_of_service();
     }
 
-    /// Replaces virtual times by whole slices from the earliest on.
-    fn abstract_accounts(&mut self) {
-        let times = self
-            .vms
-            .iter()
-            .flatten()
-            .map(|vm| vm.account.time().cast_signed());
-        let origin = times.min().unwrap_or(0).cast_unsigned();
-        let slice = self.config.slice;
-        for vm in self.vms.iter_mut().flatten() {
-            vm.account.abstract_time(origin, slice);
-            vm.need = Need::default();
-        }
-        self.mean_time = 0;
-    }
-
     pub(super) fn abstract_numbers(&mut self) {
         for vm in self.vms.iter_mut().flatten() {
             vm.service.set_credit(i64::from(!vm.service.is_out()));
             vm.wakeup_vruntime = VirtualTime::START;
             vm.boost_vruntime = 0;
         }
-        self.abstract_accounts();
         let over = self.slots.until() == Ticks::ZERO;
         self.slots.abstract_end(over);
         // The boost is always over, so that the VM is chosen anew at each search.

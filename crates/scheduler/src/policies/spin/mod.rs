@@ -73,6 +73,4 @@ spin_policies! {
     Reservation = "reservation": reservation::Reservation,
     /// Co-schedule the VM's vCPUs by Ousterhout's matrix; spins are not suspended (`src/gang`).
     Gang = "gang": none::Continue,
-    /// Spins wait as under `reservation`; one account of virtual time a VM says which vCPU is next (`src/virtual_time`).
-    VirtualTime = "virtual-time": reservation::Reservation,
 }
