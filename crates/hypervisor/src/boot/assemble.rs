@@ -27,7 +27,6 @@ use crate::memory::frames::pool::PagePool;
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::physical::Physical;
 use crate::memory::placement;
-use crate::memory::zeroed;
 use crate::operator;
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
@@ -198,8 +197,7 @@ fn grow_heap(
     };
     let of_devices = DEVICE_HEAP * description.vms.iter().map(devices).sum::<usize>();
     let of_vectors = vcpus * vlenb.map_or(0, VectorContext::bytes);
-    let memory = description.vms.iter().map(|vm| zeroed::bytes(vm.memory));
-    let wanted = of_harts + of_vms + of_devices + of_vectors + memory.sum::<usize>();
+    let wanted = of_harts + of_vms + of_devices + of_vectors;
     if wanted <= heap::BYTES / 2 {
         return Ok(());
     }

@@ -14,4 +14,3 @@ pub mod tables;
 pub mod touched;
 pub mod translations;
 pub mod walk;
-pub mod zeroed;
