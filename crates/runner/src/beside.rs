@@ -13,11 +13,12 @@ use machine::Stop;
 use machine::monitor::{Event, Report};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use system::image::slots::Assignment;
 
 /// Parts of a millisecond of machine time between two looks at what was said.
-const LOOKS: u64 = 20;
+const LOOKS: u64 = 100;
 
 /// Layer that the guests run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -29,6 +30,15 @@ pub enum Below {
     Partita,
     /// KVM and QEMU, on Debian.
     Kvm,
+}
+
+/// What lies between the beginning of a work and a line of its end.
+#[derive(Debug, Clone)]
+pub struct Timed {
+    /// Machine time, to a hundredth of a millisecond.
+    pub nanoseconds: u64,
+    /// The hardware monitor's report of that time.
+    pub hardware: Report,
 }
 
 /// Counts of a span of time.
@@ -70,37 +80,54 @@ pub fn boot(below: Below, boot: &Boot<'_>, path: &Path) -> Result<(), KvmError> 
     }
 }
 
-/// Goes on from such a checkpoint until a line has `end` in it: machine time in nanoseconds until then, to a twentieth of a millisecond.
+/// Goes on from such a checkpoint, and measures from where a line has `work.start` in it to where one has `work.end`. The checkpoint is
+/// made some time after the line that it waited for, another one on each way, so the work must begin later.
 ///
 /// # Errors
 /// [`CheckpointFailure`]; `NeverSaid` if the run ended first.
-pub fn time_to(
+pub fn time(
     below: Below,
     boot: &Boot<'_>,
     path: &Path,
-    end: &str,
+    work: &Range<&str>,
     show: &mut dyn FnMut(&str),
-) -> Result<u64, CheckpointFailure> {
+) -> Result<Timed, CheckpointFailure> {
     let mut run = resume(below, boot, path)?;
+    pass_line(&mut run, boot, work.start, show)?;
     let begun = run.machine.now();
+    let before = run.machine.snapshot();
+    pass_line(&mut run, boot, work.end, show)?;
+    let cycles = machine::device::Cycles(run.machine.now() - begun);
+    Ok(Timed {
+        nanoseconds: run.machine.clock().nanoseconds(cycles),
+        hardware: run.machine.report_since(&before),
+    })
+}
+
+/// Goes on until a line has `text` in it.
+fn pass_line(
+    run: &mut Run,
+    boot: &Boot<'_>,
+    text: &str,
+    show: &mut dyn FnMut(&str),
+) -> Result<(), CheckpointFailure> {
     let mut said = false;
     while !said {
         let look = (poll_interval(&run.machine) / LOOKS).max(1);
         let limits = limits(boot, run.machine.now() + look);
         let stop = run.follow(&limits, &mut |line| {
-            said |= line.contains(end);
+            said |= line.contains(text);
             show(line);
         });
         if !said && stop != Stop::Limit {
             return Err(CheckpointFailure::NeverSaid {
                 missing: vec![String::from("the guest")],
-                text: String::from(end),
+                text: String::from(text),
                 why: format!("the machine stopped by {stop:?}"),
             });
         }
     }
-    let cycles = machine::device::Cycles(run.machine.now() - begun);
-    Ok(run.machine.clock().nanoseconds(cycles))
+    Ok(())
 }
 
 /// Goes on from such a checkpoint, lets the guests settle, and counts a span.

@@ -2,14 +2,17 @@
 
 use super::BenchError;
 use guest_images::{Progress, kvm_host};
-use runner::beside::{self, Below};
+use machine::monitor::{Counts, Event};
+use runner::beside::{self, Below, Timed};
 use runner::checkpoint::{Boot, Span};
 use runner::computer::Chosen;
 use runner::exit_latency::{LatencyKind, Row};
 use runner::kvm::KvmError;
 use runner::table::Table;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use system::cache::Cache;
@@ -20,16 +23,17 @@ const PROFILE: &str = "k3-class";
 /// The guest's files, among the built ones.
 const KERNEL: &str = "debian/kernel";
 const INITRD: &str = "vectors/initrd";
-/// Line of a guest that begins its jobs, and of one that has done them (guests/vectors).
+/// Line of a guest that is about to begin its jobs (guests/vectors).
 const START: &str = "partita-guest start workload=vectors";
-const END: &str = "partita-guest end ok=yes";
+/// Lines between which a guest does its jobs.
+const JOBS_OF_ONE: Range<&str> = "partita-guest begin workload=vectors".."partita-guest end ok=yes";
 /// Jobs of each process of the guest that is alone.
 const JOBS: u32 = 3;
 /// Jobs of those that never end while they are counted.
 const ENDLESS: u32 = 1_000_000;
-/// The part of the run of two guests that is counted.
+/// The part of the run of two guests that is counted: the jobs begin 200 ms after the line that the checkpoints wait for.
 const SPAN: Span = Span {
-    settle_us: 20_000,
+    settle_us: 300_000,
     count_us: 100_000,
 };
 /// Seconds after which each guest begins its jobs: all are up by then, so that none works while another one boots.
@@ -51,6 +55,10 @@ pub struct Alone {
     nanoseconds: u64,
     /// Throughput in per cent of native.
     of_native: f64,
+    /// Millions of cycles of all harts by mode, waits left out.
+    cycles: BTreeMap<String, f64>,
+    /// Millions of instructions of all harts by mode.
+    instructions: BTreeMap<String, f64>,
 }
 
 /// Two guests with weights 2:1.
@@ -59,8 +67,9 @@ pub struct Pair {
     below: Below,
     /// Instructions of the guests' programs in a second of machine time.
     instructions_per_second: f64,
-    /// Part of the first guest's programs in them, in per cent.
-    of_first: f64,
+    /// Part of the programs of the guest that had more of them, in per cent. KVM hands out VMIDs in the order in which its guests happen to
+    /// begin, so they do not say which guest it was.
+    larger_part: f64,
     /// Round trips that end in another guest.
     dispatches: Option<Row>,
 }
@@ -120,7 +129,7 @@ pub fn measure_vectors(
     for (below, part) in parts {
         let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match part? {
-            Part::Time(nanoseconds) => report.add(below, nanoseconds),
+            Part::Alone(timed) => report.add(below, &timed),
             Part::Pair(pair) => report.pair.push(pair),
         }
     }
@@ -156,7 +165,7 @@ impl Bench<'_> {
         beside::boot(below, &boot, &path)?;
         self.progress.step(&format!("{what}: measuring"));
         let measured = match guests {
-            1 => beside::time_to(below, &boot, &path, END, &mut keep).map(Part::Time),
+            1 => beside::time(below, &boot, &path, &JOBS_OF_ONE, &mut keep).map(Part::Alone),
             _ => beside::count(below, &boot, &path, &SPAN, &mut keep)
                 .map(|counted| Part::Pair(Pair::of(below, counted))),
         };
@@ -167,8 +176,8 @@ impl Bench<'_> {
 
 /// Result of one system on one way.
 enum Part {
-    /// Machine time of one guest's jobs in nanoseconds.
-    Time(u64),
+    /// One guest's jobs.
+    Alone(Timed),
     /// Throughput of two guests.
     Pair(Pair),
 }
@@ -195,22 +204,38 @@ impl Pair {
     fn of(below: Below, counted: beside::Counted) -> Self {
         let programs = counted.of_programs();
         let all: u64 = programs.values().sum();
-        let first: u64 = match below {
-            // A VMID each vCPU, from 1.
-            Below::Partita | Below::Nothing => programs.range(..=HARTS as u16),
-            // A VMID each VM, in the order of their starts.
-            Below::Kvm => programs.range(..=1),
+        let mut of_vms = BTreeMap::<u16, u64>::new();
+        for (vmid, instructions) in &programs {
+            let vm = match below {
+                // A VMID each vCPU, from 1.
+                Below::Partita | Below::Nothing => vmid.saturating_sub(1) / HARTS as u16,
+                Below::Kvm => *vmid,
+            };
+            *of_vms.entry(vm).or_default() += instructions;
         }
-        .map(|(_, instructions)| instructions)
-        .sum();
+        let larger = of_vms.into_values().max().unwrap_or(0);
         let dispatches = |row: &Row| row.kind == LatencyKind::Dispatch && row.cause == "all";
         Self {
             below,
             instructions_per_second: all as f64 / (SPAN.count_us as f64 / 1e6),
-            of_first: first as f64 / all as f64 * 100.0,
+            larger_part: larger as f64 / all as f64 * 100.0,
             dispatches: counted.exit_latency.into_iter().find(dispatches),
         }
     }
+}
+
+/// Millions of one count by mode, on all harts; modes without any are left out.
+fn by_mode(timed: &Timed, count: impl Fn(&Counts) -> u64) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    for hart in &timed.hardware.harts {
+        for (mode, counts) in &hart.modes {
+            let millions = count(counts) as f64 / 1e6;
+            if millions > 0.0 {
+                *all.entry(mode.to_string()).or_default() += millions;
+            }
+        }
+    }
+    all
 }
 
 fn name(below: Below) -> &'static str {
@@ -223,7 +248,8 @@ fn name(below: Below) -> &'static str {
 
 impl VectorReport {
     /// Adds the time of one guest's jobs; the native one comes first.
-    fn add(&mut self, below: Below, nanoseconds: u64) {
+    fn add(&mut self, below: Below, timed: &Timed) {
+        let nanoseconds = timed.nanoseconds;
         let native = self
             .alone
             .first()
@@ -232,12 +258,38 @@ impl VectorReport {
             below,
             nanoseconds,
             of_native: native as f64 / nanoseconds as f64 * 100.0,
+            cycles: by_mode(timed, |counts| {
+                let of = |event: Event| counts.get(event.name()).copied().unwrap_or(0);
+                of(Event::Cycles) - of(Event::Waited)
+            }),
+            instructions: by_mode(timed, |counts| {
+                counts.get(Event::Instructions.name()).copied().unwrap_or(0)
+            }),
         });
     }
 
     fn throughput(&self, below: Below) -> Option<f64> {
         let pair = self.pair.iter().find(|pair| pair.below == below)?;
         Some(pair.instructions_per_second)
+    }
+}
+
+impl VectorReport {
+    /// Where the cycles of one guest's jobs went.
+    fn modes(&self) -> Table {
+        let mut table = Table::new(["millions, all harts", "mode", "cycles", "instructions"]);
+        for alone in &self.alone {
+            for (mode, cycles) in &alone.cycles {
+                let instructions = alone.instructions.get(mode).copied().unwrap_or(0.0);
+                table.row([
+                    String::from(name(alone.below)),
+                    mode.clone(),
+                    format!("{cycles:.3}"),
+                    format!("{instructions:.3}"),
+                ]);
+            }
+        }
+        table
     }
 }
 
@@ -258,17 +310,18 @@ impl fmt::Display for VectorReport {
             ]);
         }
         writeln!(f, "{table}")?;
+        writeln!(f, "{}", self.modes())?;
         let [one, two] = self.weights;
         let mut table = Table::new([
             format!("two guests, weights {one} and {two}"),
             String::from("million instructions a second"),
-            String::from("the first guest's"),
+            String::from("the larger part"),
         ]);
         for pair in &self.pair {
             table.row([
                 String::from(name(pair.below)),
                 format!("{:.1}", pair.instructions_per_second / 1e6),
-                format!("{:.1} %", pair.of_first),
+                format!("{:.1} %", pair.larger_part),
             ]);
         }
         writeln!(f, "{table}")?;
