@@ -200,8 +200,8 @@ impl Bench {
         let file = path(&file)?;
         let arguments = ["--bare", file, "--memory", "16"];
         let what = "program, 1 hart";
-        let instructions = self.measure(what, &arguments, "fast")?;
-        self.measure(what, &arguments, "measured")?;
+        let instructions = self.measure(what, &arguments, "functional")?;
+        self.measure(what, &arguments, "timing")?;
         self.emulator(what, instructions, &["-m", "128", "-bios", file]);
         Ok(())
     }
@@ -209,8 +209,8 @@ impl Bench {
     fn boot(&self, images: &Path, harts: &str) -> Outcome<()> {
         let guest = Guest::new(images, "partita.workload=boot", harts)?;
         let what = format!("boot, harts: {harts}");
-        let instructions = self.measure(&what, &guest.of_machine(), "fast")?;
-        self.measure(&what, &guest.of_machine(), "measured")?;
+        let instructions = self.measure(&what, &guest.of_machine(), "functional")?;
+        self.measure(&what, &guest.of_machine(), "timing")?;
         self.emulator(&what, instructions, &guest.of_emulator());
         Ok(())
     }
@@ -243,12 +243,12 @@ impl Bench {
         }
         // What a restore costs that then does next to nothing.
         let arguments = ["--restore", &checkpoint, "--max-cycles", "1"];
-        self.measure("restore of 1 GiB", &arguments, "fast")?;
+        self.measure("restore of 1 GiB", &arguments, "functional")?;
         let once = "partita.workload=hackbench partita.seconds=0";
         let guest = Guest::new(images, once, "4")?;
         let checkpoint = self.booted(&guest, "once")?;
         let what = "hackbench once, 4 harts";
-        let instructions = self.measure(what, &["--restore", &checkpoint], "fast")?;
+        let instructions = self.measure(what, &["--restore", &checkpoint], "functional")?;
         let measured = timed_after(&mut emulator(&guest.of_emulator()), START);
         show_emulator(what, instructions, measured);
         Ok(())

@@ -186,7 +186,7 @@ pub(crate) fn measure(folder: &Path) -> Outcome<()> {
     println!("| work on 64 KiB | mode | scalar, host ns a byte | vector | vector / scalar |");
     println!("|---|---|---|---|---|");
     for work in &WORKS {
-        for mode in ["fast", "measured"] {
+        for mode in ["functional", "timing"] {
             let [scalar_rounds, vector_rounds] = work.rounds;
             let (scalar, expected) = timed(folder, &(work.scalar)(), scalar_rounds, mode)?;
             let (vector, code) = timed(folder, &(work.vector)(), vector_rounds, mode)?;
