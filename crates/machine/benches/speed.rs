@@ -322,6 +322,11 @@ fn main() -> Outcome<()> {
     let folder = std::env::temp_dir().join(format!("machine-speed-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let bench = Bench { folder };
+    if std::env::args().any(|argument| argument == "vectors") {
+        let measured = vectors::measure(&bench.folder);
+        std::fs::remove_dir_all(&bench.folder)?;
+        return measured;
+    }
     println!("| work | computer | instructions | host s | MIPS | MiB of the host at most |");
     println!("|---|---|---|---|---|---|");
     let measured = bench.program().and_then(|()| match images() {

@@ -50,8 +50,10 @@ pub(super) fn compute<M: Mode>(hart: &mut Hart, system: &System, position: Posit
         rounding: Rounding::from_encoding(hart.csrs.frm as u8),
         float_on: !hart.float_off,
         flags: Flags(hart.csrs.fflags as u8),
+        is_checked: hart.known.is_checked(&hart.vector, encoding),
         unit: &mut hart.vector,
     };
+    let is_checked = issue.is_checked;
     let cycles = if M::TIMED {
         vector_cost(system, |costs| {
             costs.of_work(Work::of(issue.unit, encoding))
@@ -64,6 +66,10 @@ pub(super) fn compute<M: Mode>(hart: &mut Hart, system: &System, position: Posit
     let Ok(output) = output else {
         return position.illegal(hart);
     };
+    // VSETVL and its likes, which change vtype, have no groups.
+    if !is_checked && !encoding.is_configuration() {
+        hart.known.note_checked(&hart.vector, encoding);
+    }
     hart.cycles += cycles;
     let virtualized = hart.mode().virtualized;
     let raised = flags != hart.csrs.fflags;
@@ -94,11 +100,18 @@ pub(super) fn transfer<M: Mode>(hart: &mut Hart, system: &mut System, position: 
     }
     let encoding = Hart::encoding_of(position);
     let base = hart.x[usize::from(encoding.vs1())];
+    if !M::TIMED && move_known(hart, system, encoding, base) {
+        hart.note_vector();
+        return Step::Next;
+    }
     let stride = hart.x[usize::from(encoding.vs2())];
     let Ok(transfer) = Transfer::new(&hart.vector, encoding, base, stride) else {
         return position.illegal(hart);
     };
     let first = usize::from(hart.vector.vstart);
+    if !M::TIMED {
+        hart.known.note_run(&hart.vector, encoding, &transfer);
+    }
     let outcome = match transfer.width {
         Width::BYTE => elements::<M, u8>(hart, system, position, &transfer),
         Width::HALF => elements::<M, u16>(hart, system, position, &transfer),
@@ -118,6 +131,57 @@ pub(super) fn transfer<M: Mode>(hart: &mut Hart, system: &mut System, position: 
     }
     hart.note_vector();
     position.stored(hart, outcome)
+}
+
+/// Makes a transfer that is known to be a run, from its beginning, if the host TLB has all of it in one page. Returns true then.
+#[inline]
+fn move_known(hart: &mut Hart, system: &mut System, encoding: Encoding, address: u64) -> bool {
+    let Some(run) = hart.known.run(&hart.vector, encoding) else {
+        return false;
+    };
+    let bytes = u64::from(run.bytes);
+    let entry = if run.is_store {
+        hart.tlb.store_entry(address)
+    } else {
+        hart.tlb.load_entry(address)
+    };
+    let is_here = entry.serves::<u8>(address, hart.data_tag)
+        && bytes <= PAGE_BYTES - (address & (PAGE_BYTES - 1));
+    if hart.vector.vstart != 0 || !is_here {
+        return false;
+    }
+    let offset = entry.addend.wrapping_add(address);
+    move_bytes(
+        hart,
+        system,
+        (run.is_store, offset),
+        (run.register, 0),
+        bytes,
+    );
+    true
+}
+
+/// Copies bytes between memory from `offset` on and registers.
+#[inline]
+fn move_bytes(
+    hart: &mut Hart,
+    system: &mut System,
+    (is_store, offset): (bool, u64),
+    (register, from): (u8, usize),
+    bytes: u64,
+) {
+    if is_store {
+        let values = hart.vector.bytes(register, from, bytes as usize);
+        if let Some(memory) = system.memory.ram.bytes_mut(offset, values.len() as u64) {
+            memory.copy_from_slice(values);
+        }
+    } else {
+        let values = hart.vector.bytes_mut(register, from, bytes as usize);
+        let memory = system.memory.ram.bytes().get(offset as usize..);
+        if let Some(memory) = memory.and_then(|memory| memory.get(..values.len())) {
+            values.copy_from_slice(memory);
+        }
+    }
 }
 
 /// Moves elements from vstart on. The instruction can be executed again from the element that trapped, whose index is left in
@@ -201,19 +265,14 @@ fn move_run<M: Mode, T: Scalar>(
             bytes,
         )?;
     }
-    let (register, from) = (transfer.register(), first * size_of::<T>());
-    if transfer.is_store {
-        let values = hart.vector.bytes(register, from, bytes as usize);
-        if let Some(memory) = system.memory.ram.bytes_mut(offset, values.len() as u64) {
-            memory.copy_from_slice(values);
-        }
-    } else {
-        let values = hart.vector.bytes_mut(register, from, bytes as usize);
-        let memory = system.memory.ram.bytes().get(offset as usize..);
-        if let Some(memory) = memory.and_then(|memory| memory.get(..values.len())) {
-            values.copy_from_slice(memory);
-        }
-    }
+    let from = first * size_of::<T>();
+    move_bytes(
+        hart,
+        system,
+        (transfer.is_store, offset),
+        (transfer.register(), from),
+        bytes,
+    );
     Ok((bytes / T::SIZE) as usize)
 }
 

@@ -27,7 +27,7 @@ use crate::base::{HartId, HartIrqLevels, Space};
 use crate::csr::Csrs;
 use crate::trace::{Event, Happening, Place};
 use crate::translation::{HostTlb, Resume, Shadow, WalkTrace};
-use crate::vector::VectorUnit;
+use crate::vector::{Known, VectorUnit};
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
@@ -52,6 +52,8 @@ pub struct Hart {
     pub f: [u64; 256],
     /// The vector unit.
     pub vector: VectorUnit,
+    /// What is known of its instructions.
+    pub(crate) known: Known,
     /// The program counter, up to date between blocks.
     pub pc: u64,
     /// Cycles since reset, up to date between blocks.
@@ -140,6 +142,7 @@ impl Hart {
             x: [0; 256],
             f: [0; 256],
             vector: VectorUnit::default(),
+            known: Known::default(),
             pc: 0,
             cycles: 0,
             retired: 0,

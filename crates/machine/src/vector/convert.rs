@@ -4,7 +4,7 @@
 use super::encoding::Reserved;
 use super::estimate;
 use super::float::{widened, with_format};
-use super::group::{Group, Overlap, check};
+use super::group::{Group, Overlap};
 use super::issue::{Checked, Issue};
 use super::vtype::Width;
 use crate::float::{self, F16, F32, F64, Flags, Format, Rounding};
@@ -149,7 +149,7 @@ impl Issue<'_> {
             Shape::Narrowing => (self.wide()?, width),
         };
         let masked = self.encoding.is_masked();
-        check(destination, &[source], masked, Overlap::General)?;
+        self.check_all(destination, &[source], masked, Overlap::General)?;
         for index in self.body() {
             if self.is_active(index) {
                 let value = f(&mut self.flags, self.unit.element(vs2, index, from));

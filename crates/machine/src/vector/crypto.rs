@@ -1,7 +1,7 @@
 //! Vector cryptography: "Zvkned", "Zvknhb", "Zvksed", "Zvksh" and "Zvkg", in element groups of 128 or 256 bits.
 
 use super::encoding::{Reserved, category};
-use super::group::{Group, Overlap, check};
+use super::group::{Group, Overlap};
 use super::issue::{Checked, Issue};
 use super::sbox;
 use super::vtype::Width;
@@ -74,19 +74,27 @@ impl Issue<'_> {
         }
     }
 
+    #[inline(always)]
     fn words<const N: usize>(&self, register: u8, block: usize) -> [u32; N] {
         let mut words = [0; N];
-        let bytes = self.unit.bytes(register, block * N * 4, N * 4);
-        for (to, from) in words.iter_mut().zip(bytes.as_chunks().0) {
-            *to = u32::from_le_bytes(*from);
+        for (part, to) in words.chunks_exact_mut(BLOCK).enumerate() {
+            let chunk = self.unit.chunk(register, block * (N / BLOCK) + part);
+            for (to, from) in to.iter_mut().zip(chunk.as_chunks().0) {
+                *to = u32::from_le_bytes(*from);
+            }
         }
         words
     }
 
+    #[inline(always)]
     fn set_words<const N: usize>(&mut self, register: u8, block: usize, words: [u32; N]) {
-        let bytes = self.unit.bytes_mut(register, block * N * 4, N * 4);
-        for (to, from) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-            *to = from.to_le_bytes();
+        for (part, from) in words.chunks_exact(BLOCK).enumerate() {
+            let mut chunk = [0; 4 * BLOCK];
+            for (to, from) in chunk.as_chunks_mut().0.iter_mut().zip(from) {
+                *to = from.to_le_bytes();
+            }
+            self.unit
+                .set_chunk(register, block * (N / BLOCK) + part, chunk);
         }
     }
 
@@ -113,7 +121,7 @@ impl Issue<'_> {
         f: impl Fn([u32; N], [u32; N], [u32; N]) -> [u32; N],
     ) -> Checked {
         self.check_words(N)?;
-        check(self.destination()?, sources, false, overlap)?;
+        self.check_all(self.destination()?, sources, false, overlap)?;
         let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
         for block in self.body_groups(N) {
             let (old, a, b) = (
@@ -164,7 +172,7 @@ impl Issue<'_> {
         let (vd, vs2) = (self.encoding.vd(), self.encoding.vs2());
         // A block takes one register: none is shorter.
         let source = Group::scalar(vs2, Width::WORD);
-        check(self.destination()?, &[source], false, Overlap::Never)?;
+        self.check_all(self.destination()?, &[source], false, Overlap::Never)?;
         let key = self.words(vs2, 0);
         for block in self.body_groups(BLOCK) {
             let state = self.words(vd, block);
@@ -181,8 +189,10 @@ impl Issue<'_> {
         }
         self.check_groups(BLOCK)?;
         let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
-        let sources = [self.group(vs2)?, self.group(vs1)?];
-        check(self.destination()?, &sources, false, Overlap::Never)?;
+        if !self.is_checked {
+            let sources = [self.group(vs2)?, self.group(vs1)?];
+            self.check_all(self.destination()?, &sources, false, Overlap::Never)?;
+        }
         for block in self.body_groups(BLOCK) {
             if width == Width::WORD {
                 let [old, a, b] = [vd, vs2, vs1].map(|register| self.words(register, block));

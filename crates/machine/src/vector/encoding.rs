@@ -11,6 +11,12 @@ impl Encoding {
         self.0 & 0x7f == 0x77
     }
 
+    /// Tests whether an encoding of OP-V is VSETVL, VSETVLI or VSETIVLI.
+    #[must_use]
+    pub const fn is_configuration(self) -> bool {
+        !self.is_crypto() && self.funct3() == category::CONFIGURE
+    }
+
     /// vd, vs3 of a store, or rd.
     #[must_use]
     pub const fn vd(self) -> u8 {

@@ -100,6 +100,7 @@ pub enum Overlap {
 ///
 /// # Errors
 /// [`Reserved`]: a group is misaligned, the destination overlaps what it must not, or a register is read with two widths.
+#[inline]
 pub fn check(
     destination: Group,
     sources: &[Group],
@@ -128,15 +129,14 @@ pub fn check(
 ///
 /// # Errors
 /// As [`check`].
+#[inline]
 pub fn check_sources(sources: &[Group], mask: bool) -> Result<(), Reserved> {
-    let v0 = mask.then_some(Group::mask(0));
-    let mut read = sources.iter().copied().chain(v0);
-    while let Some(one) = read.next() {
+    for (index, one) in sources.iter().enumerate() {
         one.check()?;
-        if read
-            .clone()
-            .any(|other| other.bits != one.bits && other.overlaps(one))
-        {
+        // v0 is in an aligned group that begins with it.
+        let is_read_as_mask = mask && one.register == 0 && one.bits != 1;
+        let is_read_otherwise = |other: &Group| other.bits != one.bits && other.overlaps(*one);
+        if is_read_as_mask || sources.iter().take(index).any(is_read_otherwise) {
             return Err(Reserved);
         }
     }

@@ -1,7 +1,7 @@
 //! Integer arithmetic of a single width: "Vector Integer Arithmetic Instructions".
 
 use super::encoding::Reserved;
-use super::group::{Group, Overlap, check};
+use super::group::{Group, Overlap};
 use super::issue::{Checked, Immediate, Issue, Second, Sources};
 use super::operand::{Operands, Which};
 use super::vtype::Width;
@@ -126,7 +126,7 @@ impl Issue<'_> {
         let vs2 = self.encoding.vs2();
         let source = Group::new(vs2, narrow, multiplier);
         let masked = self.encoding.is_masked();
-        check(self.destination()?, &[source], masked, Overlap::General)?;
+        self.check_all(self.destination()?, &[source], masked, Overlap::General)?;
         for index in self.body() {
             if self.is_active(index) {
                 let value = self.unit.element(vs2, index, narrow);

@@ -1,7 +1,7 @@
 //! An instruction with its operands, and loops over elements that the groups of instructions share.
 
 use super::encoding::{Encoding, Reserved, category};
-use super::group::{Group, Overlap, check};
+use super::group::{Group, Overlap, check, check_sources};
 use super::operand::{Operands, Which};
 use super::unit::VectorUnit;
 use super::vtype::Width;
@@ -26,6 +26,8 @@ pub struct Issue<'a> {
     pub float_on: bool,
     /// Flags that are raised.
     pub flags: Flags,
+    /// True if the register groups are known to be legal: [`super::Known`].
+    pub is_checked: bool,
 }
 
 /// Result outside the vector unit.
@@ -149,9 +151,34 @@ impl Issue<'_> {
     }
 
     /// Checks an instruction with a destination.
+    #[inline]
     pub(super) fn check(&self, destination: Group, sources: &Sources) -> Result<(), Reserved> {
         let masked = self.encoding.is_masked();
-        check(destination, sources.as_slice(), masked, Overlap::General)
+        self.check_all(destination, sources.as_slice(), masked, Overlap::General)
+    }
+
+    /// As [`check`], unless the groups are known to be legal.
+    #[inline]
+    pub(super) fn check_all(
+        &self,
+        destination: Group,
+        sources: &[Group],
+        mask: bool,
+        overlap: Overlap,
+    ) -> Result<(), Reserved> {
+        if self.is_checked {
+            return Ok(());
+        }
+        check(destination, sources, mask, overlap)
+    }
+
+    /// As [`check_sources`], unless the groups are known to be legal.
+    #[inline]
+    pub(super) fn check_read(&self, sources: &[Group], mask: bool) -> Result<(), Reserved> {
+        if self.is_checked {
+            return Ok(());
+        }
+        check_sources(sources, mask)
     }
 
     /// Ends an instruction: the next one begins at element 0.
@@ -164,7 +191,9 @@ impl Issue<'_> {
     #[inline]
     pub(super) fn each(&mut self, immediate: Immediate, f: impl FnMut(Operands) -> u64) -> Checked {
         let second = self.second(immediate);
-        self.check(self.destination()?, &self.sources(second)?)?;
+        if !self.is_checked {
+            self.check(self.destination()?, &self.sources(second)?)?;
+        }
         self.compute(second, Which::Active, f)?;
         self.done()
     }
@@ -184,8 +213,10 @@ impl Issue<'_> {
         f: impl FnMut(Operands) -> bool,
     ) -> Checked {
         let second = self.second(immediate);
-        let sources = self.sources(second)?;
-        self.check(Group::mask(self.encoding.vd()), &sources)?;
+        if !self.is_checked {
+            let sources = self.sources(second)?;
+            self.check(Group::mask(self.encoding.vd()), &sources)?;
+        }
         self.test(second, which, f)?;
         self.done()
     }

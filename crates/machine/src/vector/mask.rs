@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::encoding::Reserved;
-use super::group::{Group, Overlap, check, check_sources};
+use super::group::{Group, Overlap};
 use super::issue::{Checked, Issue, Output};
 use super::vtype::Width;
 
@@ -132,7 +132,7 @@ impl Issue<'_> {
         self.width()?;
         self.check_start()?;
         let groups = (Group::mask(vd), [Group::mask(vs2)]);
-        check(
+        self.check_all(
             groups.0,
             &groups.1,
             self.encoding.is_masked(),
@@ -156,7 +156,7 @@ impl Issue<'_> {
         let (vd, vs2, width) = (self.encoding.vd(), self.encoding.vs2(), self.width()?);
         self.check_start()?;
         let masked = self.encoding.is_masked();
-        check(
+        self.check_all(
             self.destination()?,
             &[Group::mask(vs2)],
             masked,
@@ -179,7 +179,7 @@ impl Issue<'_> {
             return Err(Reserved);
         }
         let masked = self.encoding.is_masked();
-        check(self.destination()?, &[], masked, Overlap::General)?;
+        self.check_all(self.destination()?, &[], masked, Overlap::General)?;
         for index in self.body() {
             if self.is_active(index) {
                 self.unit.set_element(vd, index, width, index as u64);
@@ -195,8 +195,8 @@ impl Issue<'_> {
         self.check_start()?;
         let width = self.width()?;
         let sources = [self.group(vs2)?, Group::mask(vs1)];
-        check_sources(&sources, false)?;
-        check(self.destination()?, &sources, false, Overlap::Never)?;
+        self.check_read(&sources, false)?;
+        self.check_all(self.destination()?, &sources, false, Overlap::Never)?;
         let mut to = 0;
         for index in 0..self.unit.vl() {
             if self.unit.mask_bit(vs1, index) {

@@ -1,7 +1,7 @@
 //! Permutations: "Vector Permutation Instructions".
 
 use super::encoding::Reserved;
-use super::group::{Group, Overlap, check};
+use super::group::{Group, Overlap};
 use super::issue::{Checked, Immediate, Issue, Second};
 use super::vtype::{Width, elements};
 
@@ -25,7 +25,7 @@ impl Issue<'_> {
     fn check_apart(&self) -> Result<(), Reserved> {
         let source = self.group(self.encoding.vs2())?;
         let masked = self.encoding.is_masked();
-        check(self.destination()?, &[source], masked, Overlap::Never)
+        self.check_all(self.destination()?, &[source], masked, Overlap::Never)
     }
 
     fn max_elements(&self) -> usize {
@@ -81,7 +81,7 @@ impl Issue<'_> {
     pub(super) fn slide_down(&mut self) -> Checked {
         let source = self.group(self.encoding.vs2())?;
         let masked = self.encoding.is_masked();
-        check(self.destination()?, &[source], masked, Overlap::General)?;
+        self.check_all(self.destination()?, &[source], masked, Overlap::General)?;
         let (distance, width) = (index_of(self.distance()), self.width()?);
         // Elements that come from the group are moved together, if none is left out; zeros come behind them.
         let body = self.body();
@@ -110,7 +110,7 @@ impl Issue<'_> {
     pub(super) fn slide_down_one(&mut self, last: u64) -> Checked {
         let (vs2, width) = (self.encoding.vs2(), self.width()?);
         let masked = self.encoding.is_masked();
-        check(
+        self.check_all(
             self.destination()?,
             &[self.group(vs2)?],
             masked,
@@ -153,7 +153,7 @@ impl Issue<'_> {
     fn gather_by(&mut self, indices: Group, index_width: Width) -> Checked {
         let sources = [self.group(self.encoding.vs2())?, indices];
         let masked = self.encoding.is_masked();
-        check(self.destination()?, &sources, masked, Overlap::Never)?;
+        self.check_all(self.destination()?, &sources, masked, Overlap::Never)?;
         let width = self.width()?;
         self.fill(|issue, index| {
             let from = issue.unit.element(indices.register, index, index_width);

@@ -1,7 +1,7 @@
 //! Reductions of integers: "Vector Reduction Operations".
 
 use super::encoding::Reserved;
-use super::group::{Group, check_sources};
+use super::group::Group;
 use super::issue::{Checked, Issue};
 use super::vtype::Width;
 
@@ -11,7 +11,7 @@ impl Issue<'_> {
         let (vd, vs1, vs2) = (self.encoding.vd(), self.encoding.vs1(), self.encoding.vs2());
         self.check_start()?;
         let sources = [self.group(vs2)?, Group::scalar(vs1, accumulator)];
-        check_sources(&sources, self.encoding.is_masked())?;
+        self.check_read(&sources, self.encoding.is_masked())?;
         let first = self.unit.element(vs1, 0, accumulator);
         let value = self.accumulated(first, f)?;
         if self.unit.vl() != 0 {

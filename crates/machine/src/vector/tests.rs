@@ -39,6 +39,7 @@ fn executed(mut unit: VectorUnit, raw: u32, vstart: u16) -> Result<(VectorUnit, 
         rounding: Some(Rounding::NearestEven),
         float_on: true,
         flags: Flags::default(),
+        is_checked: false,
     };
     issue.execute()?;
     let flags = issue.flags.0;

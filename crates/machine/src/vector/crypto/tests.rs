@@ -93,6 +93,7 @@ fn sm3(unit: &mut VectorUnit, funct6: u32, vd: u32, vs2: u32, vs1: u32) -> Check
         rounding: None,
         float_on: false,
         flags: Flags::default(),
+        is_checked: false,
     };
     issue.crypto()
 }
