@@ -13,6 +13,17 @@ pub const SLICE_BYTES: u64 = 256 << 10;
 /// MiB of the computer beside the VMs: the hypervisor, the firmware and the system image.
 const HOST_MIB: u64 = 64;
 
+/// Exercises that come to an end by themselves, whatever seed they have.
+const ENDING: [&str; 7] = [
+    "descriptors",
+    "free-pages",
+    "ipi",
+    "state",
+    "storm",
+    "timer",
+    "translations",
+];
+
 /// Access of a guest to its disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -159,6 +170,22 @@ impl Case {
     /// The VMs that are hostile.
     pub fn hostile(&self) -> impl Iterator<Item = &Guest> {
         self.vms.iter().filter(|vm| vm.name != WITNESS)
+    }
+
+    /// Hostile VMs whose guests must come to a verdict: their exercise does so much and no more, nothing in it waits for ever by its own doing, no
+    /// disk fails, and neither the operator nor a setting starts or stops the VM.
+    pub fn must_end(&self) -> impl Iterator<Item = &str> {
+        let guests = self.hostile().filter(|_| !self.has_failing_disks());
+        let named = |vm: &Guest| {
+            let mut commands = self.commands.iter();
+            commands.any(|command| command.line.split(' ').any(|word| word == vm.name))
+        };
+        let is_let_alone = move |vm: &&Guest| {
+            let settings = ["on-failure", "fault-limit"];
+            !named(vm) && !settings.iter().any(|key| vm.settings.contains_key(*key))
+        };
+        let ends = |vm: &&Guest| ENDING.contains(&&*vm.program.exercise);
+        guests.filter(ends).filter(is_let_alone).map(|vm| &*vm.name)
     }
 
     /// The same system without the hostile VMs and the operator's commands, which concern them.

@@ -38,11 +38,13 @@ pub enum Invariant {
     LongestStretch,
     /// A hostile guest's own checks of what it is answered hold.
     Answers,
+    /// A guest whose program comes to an end does not wait for ever.
+    GuestsEnd,
 }
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::HypervisorGoesOn,
         Self::OperatorAnswered,
         Self::VmsStoppable,
@@ -56,6 +58,7 @@ impl Invariant {
         Self::Translations,
         Self::LongestStretch,
         Self::Answers,
+        Self::GuestsEnd,
     ];
 
     /// The invariant in a few words.
@@ -74,6 +77,7 @@ impl Invariant {
             Self::Translations => "translations",
             Self::LongestStretch => "longest-stretch",
             Self::Answers => "answers",
+            Self::GuestsEnd => "guests-end",
         }
     }
 }
@@ -158,6 +162,10 @@ pub fn judge(case: &Case, observed: &Observed, bounds: Bounds) -> Vec<Violation>
     }
     for (vm, said) in hostile_failures(case, observed) {
         add(Invariant::Answers, format!("{vm}: {said}"));
+    }
+    for vm in &observed.waiting_for_ever {
+        let detail = format!("{vm} has come to no verdict, and nothing is due any more");
+        add(Invariant::GuestsEnd, detail);
     }
     // Without the hypervisor, the witness's end is nothing of its own.
     if observed.report.is_some() {
@@ -295,6 +303,7 @@ mod tests {
             witness: Some(String::from(GOOD)),
             witness_passed: true,
             share_without_neighbours: None,
+            waiting_for_ever: Vec::new(),
             report: Some(Report {
                 seconds: 1.0,
                 vms: vec![vm],

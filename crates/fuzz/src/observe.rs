@@ -11,6 +11,7 @@ use runner::computer::{Chosen, ComputerError, Setup};
 use runner::headless::{Limits, Run};
 use runner::report::Report;
 use runner::run::Line;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use system::cache::Cache;
@@ -76,6 +77,8 @@ pub struct Observed {
     pub witness_passed: bool,
     /// Harts that the witness had in the same system without neighbours, where that was measured.
     pub share_without_neighbours: Option<f64>,
+    /// VMs whose guests have not ended where nothing will happen any more: their programs do so much and no more, and the operator left them alone.
+    pub waiting_for_ever: Vec<String>,
     /// The report that the operator asked for at the end.
     pub report: Option<Report>,
     /// How the machine stopped.
@@ -160,6 +163,7 @@ pub fn observe(case: &Case, programs: Programs<'_>) -> Result<Observed, CaseErro
         run,
         stop: programs.stop,
         told: Told::default(),
+        waiting_for_ever: Vec::new(),
     };
     let stop = watch.play(case)?;
     if let Some(refusal) = watch.told.refusal.take() {
@@ -211,6 +215,8 @@ struct Told {
     failures: Vec<(String, String)>,
     witness: Option<String>,
     witness_passed: bool,
+    /// VMs whose guests have come to a verdict.
+    ended: BTreeSet<String>,
 }
 
 impl Told {
@@ -237,6 +243,9 @@ impl Told {
         let Some(said) = text.strip_prefix("exerciser: ") else {
             return;
         };
+        if said.starts_with("FAIL") || said.starts_with("PASS") {
+            self.ended.insert(String::from(vm));
+        }
         if said.starts_with("FAIL") {
             // The witness's own is looked for among them.
             if vm == WITNESS && self.failures.len() >= MAX_KEPT {
@@ -265,6 +274,7 @@ struct Watch<'a> {
     run: Run,
     stop: &'a AtomicBool,
     told: Told,
+    waiting_for_ever: Vec<String>,
 }
 
 impl Watch<'_> {
@@ -303,6 +313,10 @@ impl Watch<'_> {
         if is_over(stop) {
             return Ok(stop);
         }
+        let stop = self.await_guests(case)?;
+        if is_over(stop) {
+            return Ok(stop);
+        }
         let stops = case.vms.iter().map(|vm| format!("vm stop {}", vm.name));
         let lines: Vec<String> = stops.chain([String::from("stats")]).collect();
         let reports = self.run.reports();
@@ -313,6 +327,35 @@ impl Watch<'_> {
         }
         self.run.power_off();
         self.until(|_| false)
+    }
+
+    /// Waits for guests that must come to an end, and notes those that wait for ever: nothing is due on the whole computer. A guest that is
+    /// merely slow is not waited for beyond the operator's patience.
+    fn await_guests(&mut self, case: &Case) -> Result<Stop, CaseError> {
+        let must_end: Vec<&str> = case.must_end().collect();
+        let end = self.run.machine.now() + self.cycles(PATIENCE_US);
+        loop {
+            let unended = must_end
+                .iter()
+                .filter(|name| !self.told.ended.contains(**name));
+            let unended: Vec<String> = unended.map(|name| String::from(*name)).collect();
+            let now = self.run.machine.now();
+            if unended.is_empty() || now >= end {
+                return Ok(Stop::Limit);
+            }
+            let stop = self.follow((now + self.cycles(1000)).min(end))?;
+            if is_over(stop) {
+                return Ok(stop);
+            }
+            if stop == Stop::Idle {
+                let has_ended = |name: &String| self.told.ended.contains(name);
+                self.waiting_for_ever = unended
+                    .into_iter()
+                    .filter(|name| !has_ended(name))
+                    .collect();
+                return Ok(stop);
+            }
+        }
     }
 
     /// Says these lines at the operator's prompt, which an empty line leaves.
@@ -358,6 +401,7 @@ impl Watch<'_> {
             witness: self.told.witness,
             witness_passed: self.told.witness_passed,
             share_without_neighbours: None,
+            waiting_for_ever: self.waiting_for_ever,
             exits: report
                 .as_ref()
                 .map_or(0, |report| hostile_exits(case, report)),
