@@ -107,6 +107,8 @@ pub enum Touch {
     FaultedIn,
     /// The page had a frame.
     Present,
+    /// Part of what is to be zeroed before the page is mapped has been zeroed. The access is repeated.
+    Begun,
     /// The page is not the guest's, or no frame is free.
     NoFrame,
 }
@@ -135,7 +137,12 @@ pub trait Pages: Send + Sync {
         false
     }
 
-    /// Gives the page at `at` a frame and maps it, if the memory is demand-paged.
+    /// Tests whether nothing is mapped before its first touch, wherever its frames come from.
+    fn are_mapped_on_touch(&self) -> bool {
+        self.are_demand_paged()
+    }
+
+    /// Gives the page at `at` a frame and maps it, if the memory is mapped on touch; or does a part of what this takes.
     fn touch(&self, at: GuestPhysical) -> Touch {
         let _ = at;
         Touch::NoFrame
@@ -190,7 +197,8 @@ pub struct GuestMemory {
     region: GuestRegion,
     /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
     whole: Option<Piece>,
-    /// Copy of [`Pages::are_demand_paged`], for each fault.
+    /// Copies of [`Pages::are_demand_paged`] and [`Pages::are_mapped_on_touch`], for each fault.
+    demand_paged: bool,
     on_touch: bool,
     pages: Box<dyn Pages>,
 }
@@ -233,6 +241,7 @@ impl GuestMemory {
         Ok(Self {
             region,
             whole,
+            demand_paged: false,
             on_touch: false,
             pages,
         })
@@ -244,15 +253,23 @@ impl GuestMemory {
         Self {
             region,
             whole: None,
-            on_touch: pages.are_demand_paged(),
+            demand_paged: pages.are_demand_paged(),
+            on_touch: pages.are_mapped_on_touch(),
             pages,
         }
+    }
+
+    /// Tests whether pages get a frame on their first touch, and may be given back.
+    #[inline]
+    #[must_use]
+    pub const fn is_demand_paged(&self) -> bool {
+        self.demand_paged
     }
 
     /// Tests whether pages are mapped zeroed on their first touch, rather than from the start.
     #[inline]
     #[must_use]
-    pub const fn is_demand_paged(&self) -> bool {
+    pub const fn is_mapped_on_touch(&self) -> bool {
         self.on_touch
     }
 

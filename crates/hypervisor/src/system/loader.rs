@@ -74,8 +74,8 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
         loading.run = run;
         loading.stage = Stage::Reset;
     }
-    // Demand-paged memory is zero.
-    let zeros = !loading.clean && !vm.memory.is_demand_paged();
+    // What is mapped on touch is zeroed then.
+    let zeros = !loading.clean && !vm.memory.is_mapped_on_touch();
     match &mut loading.stage {
         Stage::Reset => {
             if reset(system, vm) {

@@ -32,7 +32,7 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
     let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
-    if exit.vm.memory.is_demand_paged() && exit.vm.memory.holds(address) {
+    if exit.vm.memory.is_mapped_on_touch() && exit.vm.memory.holds(address) {
         return touch(exit, address, cause, value);
     }
     emulate(exit, cause, address, value)
@@ -80,6 +80,7 @@ pub fn emulate(
 #[inline(never)]
 fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) -> (ExitCause, Next) {
     match exit.vm.memory.touch(address) {
+        Touch::Begun => {}
         Touch::FaultedIn if !exit.vm.reclaims_pages() => {}
         // Another vCPU was faster, or the hart has cached that the page was not mapped, or the frame from before a sibling gave the page back.
         Touch::FaultedIn | Touch::Present => {
