@@ -173,6 +173,14 @@ pub trait Pages: Send + Sync {
 
     /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
     fn give_back(&self) {}
+
+    /// Takes memory that is zeroed where it is touched out of the table, so that its next touch zeroes it again: a bounded part of it, from offset
+    /// `from`. Returns the offset of the next part, `None` after the last one. No vCPU of the guest runs, no hart or device accesses its memory, and
+    /// each vCPU drops its translations before it runs again.
+    fn forget(&self, from: u64) -> Option<u64> {
+        let _ = from;
+        None
+    }
 }
 
 /// Pages that stay where they are: pieces in the order of their guest-physical addresses, without gaps; one at least.

@@ -5,7 +5,9 @@
 //! the guest, until the leaf is zero and is mapped; the hypervisor's own accesses zero the part that they need. All of it is work for the VM, in
 //! the VM's time, and between any two parts the hart looks at its interrupts.
 //!
-//! A device that reaches the memory by itself does not fault: a VM with such a device has its memory zeroed before it starts (`system::loader`).
+//! A VM that starts again finds zeros, too: before it is loaded, its leaves leave the table and their bits are cleared, [`LEAVES_A_STEP`] at a time.
+//!
+//! A device that reaches the memory by itself does not fault: a VM with such a device has its memory zeroed before each start (`system::loader`).
 #![cfg_attr(
     not(test),
     deny(
@@ -31,6 +33,8 @@ use crate::memory::touched::SharedTable;
 const LEAF: u64 = FrameSize::Megapage.bytes();
 /// Bytes that are zeroed at a time: a bit of a leaf's word each.
 pub const PART: u64 = LEAF / u32::BITS as u64;
+/// Leaves that one step of [`Pages::forget`] visits: those of a table.
+pub const LEAVES_A_STEP: u64 = 512;
 /// Leaves that one answer to [`Pages::contiguous_from`] reaches over at most.
 const MAX_LEAVES: u64 = 8;
 
@@ -130,6 +134,25 @@ impl<S: ZeroStore> Pages for ZeroedOnTouch<S> {
 
     fn are_mapped_on_touch(&self) -> bool {
         true
+    }
+
+    fn forget(&self, from: u64) -> Option<u64> {
+        let [piece] = &self.piece;
+        let first = from / LEAF;
+        let mut table = self.table.lock();
+        for number in first..first.saturating_add(LEAVES_A_STEP) {
+            let leaf = self.leaf(number)?;
+            // A leaf is mapped only when all of it is zero.
+            if leaf.swap(0, Ordering::AcqRel) == u32::MAX {
+                let at = piece.guest.base().checked_add(number * LEAF)?;
+                let region = GuestRegion::new(at, LEAF)?;
+                // The hypervisor's own accesses may have zeroed a leaf that no vCPU has touched: it is not mapped.
+                let _ = self
+                    .store
+                    .with_tables(|memory| table.unmap(memory, region));
+            }
+        }
+        Some(first.saturating_add(LEAVES_A_STEP).saturating_mul(LEAF))
     }
 
     fn touch(&self, at: GuestPhysical) -> Touch {
