@@ -19,11 +19,13 @@
 pub use self::host::TheHost;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
+use crate::memory::zeroed::marks::Marks;
 
 /// The host's memory. Each access is at the beginning of its region; one that does not fit there, or is not aligned, reads zeros and
 /// writes nothing.
@@ -174,6 +176,17 @@ pub trait Pages: Send + Sync {
     /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
     fn give_back(&self) {}
 
+    /// Marks of the pages that may be reached without [`Self::contiguous_from`], if the memory is zeroed where it is touched.
+    fn marks(&self) -> Option<&Arc<Marks>> {
+        None
+    }
+
+    /// Zeroes what is not zero of the bytes around `at`, if the memory is zeroed where it is touched: more than the next access needs, since others
+    /// follow it.
+    fn zero_part(&self, at: GuestPhysical) {
+        let _ = at;
+    }
+
     /// Takes memory that is zeroed where it is touched out of the table, so that its next touch zeroes it again: a bounded part of it, from offset
     /// `from`. Returns the offset of the next part, `None` after the last one. No vCPU of the guest runs, no hart or device accesses its memory, and
     /// each vCPU drops its translations before it runs again.
@@ -292,6 +305,12 @@ impl GuestMemory {
         &*self.pages
     }
 
+    /// A number that has grown since if memory was zeroed for a touch meanwhile.
+    #[must_use]
+    pub fn advances(&self) -> u64 {
+        self.pages.marks().map_or(0, |marks| marks.advances())
+    }
+
     /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
     pub fn give_back(&self) {
         self.pages.give_back();
@@ -329,10 +348,13 @@ impl GuestMemory {
         }
     }
 
-    /// The piece that is all of it, where there is one that stays where it is.
+    /// The piece that is all of it, where there is one that stays where it is, with the marks of what may be reached there. Without marks, all may.
     #[must_use]
-    pub const fn whole(&self) -> Option<Piece> {
-        self.whole
+    pub fn whole(&self) -> Option<(Piece, Option<Arc<Marks>>)> {
+        match self.mapped() {
+            [piece] => Some((*piece, self.pages.marks().cloned())),
+            _ => None,
+        }
     }
 
     /// Tests whether the byte at `address` is the guest's.

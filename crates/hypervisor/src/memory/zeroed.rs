@@ -1,11 +1,11 @@
 //! Memory in one piece that is zeroed where it is touched (placements `real` and `resident`).
 //!
 //! What lies in a VM's memory when the computer starts is another's. So nothing of it is mapped, and no access of the hypervisor's for the guest
-//! reaches it, before it is zeroed. That happens in parts of [`PART`] bytes: a vCPU's touch zeroes one part of the leaf that it needs and goes back to
-//! the guest, until the leaf is zero and is mapped; the hypervisor's own accesses zero the part that they need. All of it is work for the VM, in
-//! the VM's time, and between any two parts the hart looks at its interrupts.
+//! reaches it, before it is zeroed. A vCPU's touch zeroes the leaf that it needs in parts of [`PART`] bytes, and the leaf is mapped when it is zero; the
+//! hypervisor's own accesses zero the page that they need. All of it is work for the VM, in the VM's time, and between any two parts the hart looks at
+//! its interrupts.
 //!
-//! A VM that starts again finds zeros, too: before it is loaded, its leaves leave the table and their bits are cleared, [`LEAVES_A_STEP`] at a time.
+//! A VM that starts again finds zeros, too: before it is loaded, its leaves leave the table and their marks are cleared, [`LEAVES_A_STEP`] at a time.
 //!
 //! A device that reaches the memory by itself does not fault: a VM with such a device has its memory zeroed before each start (`system::loader`).
 #![cfg_attr(
@@ -18,30 +18,30 @@
     )
 )]
 
-use alloc::boxed::Box;
-use core::fmt::Debug;
-use core::sync::atomic::{AtomicU32, Ordering};
+pub mod marks;
 
-use crate::memory::address::{GuestPhysical, GuestRegion};
+use alloc::sync::Arc;
+use core::fmt::Debug;
+
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 use crate::memory::frames::FrameSize;
 use crate::memory::gstage::{Permissions, TableMemory};
 use crate::memory::guest::{Pages, Piece, Touch};
 use crate::memory::owned::OwnedRegion;
 use crate::memory::touched::SharedTable;
+use marks::Marks;
 
 /// Bytes of a leaf, which is mapped as a whole.
 const LEAF: u64 = FrameSize::Megapage.bytes();
-/// Bytes that are zeroed at a time: a bit of a leaf's word each.
-pub const PART: u64 = LEAF / u32::BITS as u64;
+/// Bytes that a vCPU's touch zeroes at a time.
+pub const PART: u64 = 64 << 10;
 /// Leaves that one step of [`Pages::forget`] visits: those of a table.
 pub const LEAVES_A_STEP: u64 = 512;
-/// Leaves that one answer to [`Pages::contiguous_from`] reaches over at most.
-const MAX_LEAVES: u64 = 8;
 
 /// Bytes of the heap for memory of `size` bytes.
 #[must_use]
 pub const fn bytes(size: u64) -> usize {
-    size.div_ceil(LEAF) as usize * size_of::<AtomicU32>()
+    size.div_ceil(LEAF) as usize * marks::BYTES_A_LEAF
 }
 
 /// Tables and memory of a guest, as the calling hart reaches them. Called under the table's lock.
@@ -52,14 +52,14 @@ pub trait ZeroStore: Debug + Send + Sync {
     fn zero(&self, part: OwnedRegion);
 }
 
-/// Memory of one guest, of which a part is zero or the guest's own where its bit is set, and anybody's where it is not.
+/// Memory of one guest, of which a page is zero or the guest's own where it is marked, and anybody's where it is not.
 #[derive(Debug)]
 pub struct ZeroedOnTouch<S> {
     piece: [Piece; 1],
     table: SharedTable,
     store: S,
-    /// A bit for each part, set once the part is zero. Set under the table's lock.
-    leaves: Box<[AtomicU32]>,
+    /// Set under the table's lock.
+    marks: Arc<Marks>,
 }
 
 impl<S: ZeroStore> ZeroedOnTouch<S> {
@@ -67,28 +67,32 @@ impl<S: ZeroStore> ZeroedOnTouch<S> {
     pub fn new(piece: Piece, table: SharedTable, store: S) -> Option<Self> {
         let is_aligned = piece.guest.base().is_aligned(LEAF) && piece.host.base().is_aligned(LEAF);
         let is_whole = piece.guest.size().is_multiple_of(LEAF);
-        let leaves = 0..piece.guest.size() / LEAF;
         (is_aligned && is_whole).then(|| Self {
             piece: [piece],
             table,
             store,
-            leaves: leaves.map(|_| AtomicU32::new(0)).collect(),
+            marks: Arc::new(Marks::new(piece.guest.size() / LEAF)),
         })
     }
 
-    #[inline]
-    fn leaf(&self, number: u64) -> Option<&AtomicU32> {
-        self.leaves.get(usize::try_from(number).ok()?)
-    }
-
-    /// Zeroes one part, whose bit is not set. The table's lock is held.
-    fn zero(&self, number: u64, leaf: &AtomicU32, part: u32) {
+    /// Zeroes the pages of `size` bytes at `offset` that are not marked, and marks them. The table's lock is held.
+    fn zero(&self, offset: u64, size: u64) {
         let [piece] = &self.piece;
-        let offset = number * LEAF + u64::from(part) * PART;
-        if let Some(memory) = piece.host.part(offset, PART) {
-            self.store.zero(memory);
-            let bit = 1_u32.checked_shl(part).unwrap_or(0);
-            leaf.fetch_or(bit, Ordering::Release);
+        // Mostly none of it is marked.
+        if !self.marks.has_any(offset, size) {
+            if let Some(memory) = piece.host.part(offset, size) {
+                self.store.zero(memory);
+                self.marks.set(offset, size);
+            }
+            return;
+        }
+        for offset in (offset..offset.saturating_add(size)).step_by(PAGE_SIZE as usize) {
+            if let Some(memory) = piece.host.part(offset, PAGE_SIZE)
+                && !self.marks.are_set(offset, PAGE_SIZE)
+            {
+                self.store.zero(memory);
+                self.marks.set(offset, PAGE_SIZE);
+            }
         }
     }
 
@@ -104,28 +108,14 @@ impl<S: ZeroStore> ZeroedOnTouch<S> {
 impl<S: ZeroStore> Pages for ZeroedOnTouch<S> {
     fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let offset = self.offset(from)?;
-        let (number, within) = (offset / LEAF, offset % LEAF);
-        let leaf = self.leaf(number)?;
-        let part = (within / PART) as u32;
-        let is_zero = |leaf: &AtomicU32| leaf.load(Ordering::Acquire) >> part & 1 != 0;
-        if !is_zero(leaf) {
+        let page = offset / PAGE_SIZE * PAGE_SIZE;
+        if !self.marks.are_set(page, PAGE_SIZE) {
             let _table = self.table.lock();
-            if !is_zero(leaf) {
-                self.zero(number, leaf, part);
-            }
+            self.zero(page, PAGE_SIZE);
         }
-        // To the end of the part, or of the whole leaves that follow.
-        let is_whole = |number: u64| {
-            let leaf = self.leaf(number);
-            leaf.is_some_and(|leaf| leaf.load(Ordering::Acquire) == u32::MAX)
-        };
-        let whole = (number..number + MAX_LEAVES).take_while(|number| is_whole(*number));
-        let end = match whole.last() {
-            Some(last) => (last + 1) * LEAF,
-            None => number * LEAF + (u64::from(part) + 1) * PART,
-        };
+        let end = self.marks.end_of_run(page)?;
         let [piece] = &self.piece;
-        Some(piece.host.skip(offset).take(end - offset))
+        Some(piece.host.skip(offset).take(end.checked_sub(offset)?))
     }
 
     fn mapped(&self) -> &[Piece] {
@@ -136,33 +126,40 @@ impl<S: ZeroStore> Pages for ZeroedOnTouch<S> {
         true
     }
 
+    fn marks(&self) -> Option<&Arc<Marks>> {
+        Some(&self.marks)
+    }
+
+    fn zero_part(&self, at: GuestPhysical) {
+        if let Some(offset) = self.offset(at) {
+            let _table = self.table.lock();
+            self.zero(offset / PART * PART, PART);
+        }
+    }
+
     fn forget(&self, from: u64) -> Option<u64> {
+        if self.marks.advances() == 0 {
+            return None;
+        }
         let [piece] = &self.piece;
-        let first = from / LEAF;
+        let end = from.saturating_add(LEAVES_A_STEP * LEAF);
         let mut table = self.table.lock();
-        for number in first..first.saturating_add(LEAVES_A_STEP) {
-            let leaf = self.leaf(number)?;
-            // A leaf is mapped only when all of it is zero.
-            if leaf.swap(0, Ordering::AcqRel) == u32::MAX {
-                let at = piece.guest.base().checked_add(number * LEAF)?;
-                let region = GuestRegion::new(at, LEAF)?;
+        for offset in (from..end.min(piece.guest.size())).step_by(LEAF as usize) {
+            // A leaf is mapped only when all of it is marked.
+            if self.marks.clear_leaf(offset) {
+                let at = piece.guest.base().checked_add(offset)?;
+                let leaf = GuestRegion::new(at, LEAF)?;
                 // The hypervisor's own accesses may have zeroed a leaf that no vCPU has touched: it is not mapped.
-                let _ = self
-                    .store
-                    .with_tables(|memory| table.unmap(memory, region));
+                let _ = self.store.with_tables(|memory| table.unmap(memory, leaf));
             }
         }
-        Some(first.saturating_add(LEAVES_A_STEP).saturating_mul(LEAF))
+        (end < piece.guest.size()).then_some(end)
     }
 
     fn touch(&self, at: GuestPhysical) -> Touch {
-        let Some((offset, leaf)) = self
-            .offset(at)
-            .and_then(|offset| Some((offset, self.leaf(offset / LEAF)?)))
-        else {
+        let Some(offset) = self.offset(at) else {
             return Touch::NoFrame;
         };
-        let number = offset / LEAF;
         let mut table = self.table.lock();
         let there = self
             .store
@@ -170,16 +167,16 @@ impl<S: ZeroStore> Pages for ZeroedOnTouch<S> {
         if there {
             return Touch::Present;
         }
-        let part = leaf.load(Ordering::Relaxed).trailing_ones();
-        if part < u32::BITS {
-            self.zero(number, leaf, part);
-        }
-        if leaf.load(Ordering::Relaxed) != u32::MAX {
-            return Touch::Begun;
+        let leaf = offset / LEAF * LEAF;
+        if let Some(first) = self.marks.first_clear(leaf) {
+            self.zero(first / PART * PART, PART);
+            if self.marks.first_clear(leaf).is_some() {
+                return Touch::Begun;
+            }
         }
         let [piece] = &self.piece;
         let place = GuestRegion::new(at.align_down(LEAF), LEAF)
-            .zip(piece.host.part(number * LEAF, LEAF))
+            .zip(piece.host.part(leaf, LEAF))
             .map(|(guest, host)| {
                 self.store.with_tables(|memory| {
                     table.map(memory, guest, host.base(), Permissions::MEMORY)

@@ -167,6 +167,8 @@ const fn guest_tree_estimate() -> u64 {
 }
 
 fn fill(vm: &Vm, piece: Piece, tree: Option<&Tree>) -> Result<(), LoadError> {
+    // The next pieces lie there, too.
+    vm.memory.pages().zero_part(piece.to);
     let memory = vm.memory.bytes(piece.to, piece.length);
     let bytes = memory.ok_or(LoadError::Outside)?;
     let file = match piece.source {

@@ -67,10 +67,8 @@ pub(super) fn virtual_machine(
     for chosen in chosen {
         devices.push(assign(chosen, (id, name), board, frames)?);
     }
-    // A device that reaches the memory by itself does not fault, and fast methods for mediated and shared devices compute addresses.
-    let has_devices = !devices.is_empty() || !given.pages.is_empty();
-    let has_shared = !vm.slices.is_empty() || !vm.ports.is_empty();
-    let on_touch = !has_devices && !has_shared;
+    // A device that reaches the memory by itself does not fault.
+    let on_touch = given.pages.is_empty() && devices.iter().all(AssignedDevice::is_mediated);
     let at = ram(vm, place, on_touch).map_err(|error| AssembleError::Pieces { vm: name, error })?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = Offer::find(&mut HartRegister)
