@@ -218,6 +218,8 @@ pub struct GuestMemory {
     region: GuestRegion,
     /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
     whole: Option<Piece>,
+    /// The same of memory that is zeroed where it is touched, with the marks of what was.
+    marked: Option<(Piece, Arc<Marks>)>,
     /// Copies of [`Pages::are_demand_paged`] and [`Pages::are_mapped_on_touch`], for each fault.
     demand_paged: bool,
     on_touch: bool,
@@ -262,6 +264,7 @@ impl GuestMemory {
         Ok(Self {
             region,
             whole,
+            marked: None,
             demand_paged: false,
             on_touch: false,
             pages,
@@ -271,9 +274,14 @@ impl GuestMemory {
     /// Memory at `region` whose pages `pages` keeps.
     #[must_use]
     pub fn of_pages(region: GuestRegion, pages: Box<dyn Pages>) -> Self {
+        let marked = match pages.mapped() {
+            [piece] => pages.marks().map(|marks| (*piece, Arc::clone(marks))),
+            _ => None,
+        };
         Self {
             region,
             whole: None,
+            marked,
             demand_paged: pages.are_demand_paged(),
             on_touch: pages.are_mapped_on_touch(),
             pages,
@@ -308,7 +316,8 @@ impl GuestMemory {
     /// A number that has grown since if memory was zeroed for a touch meanwhile.
     #[must_use]
     pub fn advances(&self) -> u64 {
-        self.pages.marks().map_or(0, |marks| marks.advances())
+        let marked = self.marked.as_ref();
+        marked.map_or(0, |(_, marks)| marks.advances())
     }
 
     /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
@@ -351,10 +360,9 @@ impl GuestMemory {
     /// The piece that is all of it, where there is one that stays where it is, with the marks of what may be reached there. Without marks, all may.
     #[must_use]
     pub fn whole(&self) -> Option<(Piece, Option<Arc<Marks>>)> {
-        match self.mapped() {
-            [piece] => Some((*piece, self.pages.marks().cloned())),
-            _ => None,
-        }
+        let marked = self.marked.as_ref();
+        let marked = marked.map(|(piece, marks)| (*piece, Some(Arc::clone(marks))));
+        self.whole.map(|piece| (piece, None)).or(marked)
     }
 
     /// Tests whether the byte at `address` is the guest's.
@@ -363,16 +371,25 @@ impl GuestMemory {
         self.region.contains(address)
     }
 
-    /// Host memory at `from` and the bytes that follow in one piece with it.
+    /// Host memory at `from` and the bytes that follow in one piece with it, `wanted` of which the caller needs.
     #[inline]
-    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical, wanted: u64) -> Option<OwnedRegion> {
         match &self.whole {
             Some(piece) => piece.contiguous_from(from),
-            None => self
-                .region
-                .contains(from)
-                .then(|| self.pages.contiguous_from(from))?,
+            None => self.scattered_from(from, wanted),
         }
+    }
+
+    /// The same where the memory is not in one piece, or not all of it is zero yet.
+    fn scattered_from(&self, from: GuestPhysical, wanted: u64) -> Option<OwnedRegion> {
+        if let Some((piece, marks)) = &self.marked {
+            let before = from.raw().checked_sub(self.region.base().raw())?;
+            if marks.are_set(before, wanted) {
+                return piece.contiguous_from(from)?.part(0, wanted);
+            }
+        }
+        let is_here = self.region.contains(from);
+        is_here.then(|| self.pages.contiguous_from(from))?
     }
 
     /// Host memory of `size` bytes from `address`, if all are the guest's and in one piece. An aligned word is
@@ -380,7 +397,7 @@ impl GuestMemory {
     #[must_use]
     #[inline]
     pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<OwnedRegion> {
-        self.contiguous_from(address)?.part(0, size)
+        self.contiguous_from(address, size)?.part(0, size)
     }
 
     /// The host ranges that a guest-physical range is, in its order; `None` where not all of it is the guest's.
@@ -390,7 +407,8 @@ impl GuestMemory {
             let mut from = of.base();
             core::iter::from_fn(move || {
                 let left = of.end().raw().checked_sub(from.raw())?;
-                let range = self.contiguous_from(from).filter(|_| left > 0)?.take(left);
+                let range = self.contiguous_from(from, left).filter(|_| left > 0)?;
+                let range = range.take(left);
                 from = from.checked_add(range.size())?;
                 Some(range)
             })
