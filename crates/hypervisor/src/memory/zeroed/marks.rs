@@ -122,10 +122,8 @@ impl Marks {
     pub fn clear_leaf(&self, leaf: u64) -> bool {
         let first = leaf / PAGE_SIZE / PAGES;
         let words = (first..first + WORDS).filter_map(|number| self.word(number));
-        // Every word is cleared, so no test ends early.
-        words.fold(true, |all, word| {
-            word.swap(0, Ordering::AcqRel) == u64::MAX && all
-        })
+        let were_set = words.filter(|word| word.swap(0, Ordering::AcqRel) == u64::MAX);
+        were_set.count() as u64 == WORDS
     }
 }
 
