@@ -35,7 +35,7 @@ fn rebooting_kernel(starts: u32) -> Vec<u8> {
         addi(A7, A7, 0x354),                           //
         addi(A6, 0, 0),                                // system reset
         addi(A1, 0, 0),                                // for no reason
-        addi(A0, 0, 1),                                // cold reboot
+        addi(A0, 0, 2),                                // warm reboot, which keeps the memory
         T1 << 20 | T2 << 15 | 6 << 12 | 4 << 8 | 0x63, // bltu t2, t1, 1f
         addi(A0, 0, 0),                                // shutdown
         0x73,                                          // 1: ecall

@@ -3,6 +3,7 @@
 use core::arch::asm;
 use exerciser::sbi::Return;
 use riscv::sbi::base;
+use riscv::sbi::reset::{COLD_REBOOT, SYSTEM_RESET};
 use riscv::sbi::{DBCN, HSM, SRST, TIME};
 
 /// Calls function `function` of extension `extension`.
@@ -87,5 +88,10 @@ pub fn shutdown() -> ! {
 
 /// Asks for a cold reboot; returns only where that fails.
 pub fn reboot() -> Return {
-    call(SRST, 0, [1, 0, 0, 0, 0, 0])
+    reset(COLD_REBOOT)
+}
+
+/// Asks for a reset of this type; returns only where that fails.
+pub fn reset(kind: u64) -> Return {
+    call(SRST, SYSTEM_RESET, [kind, 0, 0, 0, 0, 0])
 }

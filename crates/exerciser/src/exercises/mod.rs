@@ -17,6 +17,7 @@ pub mod ipi;
 pub mod mixture;
 pub mod pmu;
 pub mod reboot;
+pub mod remains;
 pub mod sleep;
 pub mod state;
 pub mod steal;
@@ -69,6 +70,7 @@ const EXERCISES: &[Exercise] = &[
     timer::EXERCISE,
     work::EXERCISE,
     reboot::EXERCISE,
+    remains::EXERCISE,
     free_pages::EXERCISE,
     witness::EXERCISE,
     mixture::EXERCISE,

@@ -27,6 +27,7 @@ use crate::memory::frames::pool::PagePool;
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::physical::Physical;
 use crate::memory::placement;
+use crate::memory::zeroed;
 use crate::operator;
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
@@ -197,7 +198,8 @@ fn grow_heap(
     };
     let of_devices = DEVICE_HEAP * description.vms.iter().map(devices).sum::<usize>();
     let of_vectors = vcpus * vlenb.map_or(0, VectorContext::bytes);
-    let wanted = of_harts + of_vms + of_devices + of_vectors;
+    let memory = description.vms.iter().map(|vm| zeroed::bytes(vm.memory));
+    let wanted = of_harts + of_vms + of_devices + of_vectors + memory.sum::<usize>();
     if wanted <= heap::BYTES / 2 {
         return Ok(());
     }

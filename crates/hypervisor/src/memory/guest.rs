@@ -16,14 +16,17 @@
     )
 )]
 
+pub use self::bytes::GuestBytes;
 pub use self::host::TheHost;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
+use crate::memory::zeroed::marks::Marks;
 
 /// The host's memory. Each access is at the beginning of its region; one that does not fit there, or is not aligned, reads zeros and
 /// writes nothing.
@@ -107,6 +110,8 @@ pub enum Touch {
     FaultedIn,
     /// The page had a frame.
     Present,
+    /// Part of what is to be zeroed before the page is mapped has been zeroed. The access is repeated.
+    Begun,
     /// The page is not the guest's, or no frame is free.
     NoFrame,
 }
@@ -135,7 +140,12 @@ pub trait Pages: Send + Sync {
         false
     }
 
-    /// Gives the page at `at` a frame and maps it, if the memory is demand-paged.
+    /// Tests whether nothing is mapped before its first touch, wherever its frames come from.
+    fn are_mapped_on_touch(&self) -> bool {
+        self.are_demand_paged()
+    }
+
+    /// Gives the page at `at` a frame and maps it, if the memory is mapped on touch; or does a part of what this takes.
     fn touch(&self, at: GuestPhysical) -> Touch {
         let _ = at;
         Touch::NoFrame
@@ -166,6 +176,25 @@ pub trait Pages: Send + Sync {
 
     /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
     fn give_back(&self) {}
+
+    /// Marks of the pages that may be reached without [`Self::contiguous_from`], if the memory is zeroed where it is touched.
+    fn marks(&self) -> Option<&Arc<Marks>> {
+        None
+    }
+
+    /// Zeroes what is not zero of the bytes around `at`, if the memory is zeroed where it is touched: more than the next access needs, since others
+    /// follow it.
+    fn zero_part(&self, at: GuestPhysical) {
+        let _ = at;
+    }
+
+    /// Takes memory that is zeroed where it is touched out of the table, so that its next touch zeroes it again: a bounded part of it, from offset
+    /// `from`. Returns the offset of the next part, `None` after the last one. No vCPU of the guest runs, no hart or device accesses its memory, and
+    /// each vCPU drops its translations before it runs again.
+    fn forget(&self, from: u64) -> Option<u64> {
+        let _ = from;
+        None
+    }
 }
 
 /// Pages that stay where they are: pieces in the order of their guest-physical addresses, without gaps; one at least.
@@ -190,7 +219,10 @@ pub struct GuestMemory {
     region: GuestRegion,
     /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
     whole: Option<Piece>,
-    /// Copy of [`Pages::are_demand_paged`], for each fault.
+    /// The same of memory that is zeroed where it is touched, with the marks of what was.
+    marked: Option<(Piece, Arc<Marks>)>,
+    /// Copies of [`Pages::are_demand_paged`] and [`Pages::are_mapped_on_touch`], for each fault.
+    demand_paged: bool,
     on_touch: bool,
     pages: Box<dyn Pages>,
 }
@@ -233,6 +265,8 @@ impl GuestMemory {
         Ok(Self {
             region,
             whole,
+            marked: None,
+            demand_paged: false,
             on_touch: false,
             pages,
         })
@@ -241,18 +275,31 @@ impl GuestMemory {
     /// Memory at `region` whose pages `pages` keeps.
     #[must_use]
     pub fn of_pages(region: GuestRegion, pages: Box<dyn Pages>) -> Self {
+        let marked = match pages.mapped() {
+            [piece] => pages.marks().map(|marks| (*piece, Arc::clone(marks))),
+            _ => None,
+        };
         Self {
             region,
             whole: None,
-            on_touch: pages.are_demand_paged(),
+            marked,
+            demand_paged: pages.are_demand_paged(),
+            on_touch: pages.are_mapped_on_touch(),
             pages,
         }
+    }
+
+    /// Tests whether pages get a frame on their first touch, and may be given back.
+    #[inline]
+    #[must_use]
+    pub const fn is_demand_paged(&self) -> bool {
+        self.demand_paged
     }
 
     /// Tests whether pages are mapped zeroed on their first touch, rather than from the start.
     #[inline]
     #[must_use]
-    pub const fn is_demand_paged(&self) -> bool {
+    pub const fn is_mapped_on_touch(&self) -> bool {
         self.on_touch
     }
 
@@ -265,6 +312,13 @@ impl GuestMemory {
     #[must_use]
     pub fn pages(&self) -> &dyn Pages {
         &*self.pages
+    }
+
+    /// A number that has grown since if memory was zeroed for a touch meanwhile.
+    #[must_use]
+    pub fn advances(&self) -> u64 {
+        let marked = self.marked.as_ref();
+        marked.map_or(0, |(_, marks)| marks.advances())
     }
 
     /// Gives all demand-paged pages back. No vCPU of the guest runs, and no hart or device accesses its memory.
@@ -304,10 +358,12 @@ impl GuestMemory {
         }
     }
 
-    /// The piece that is all of it, where there is one that stays where it is.
+    /// The piece that is all of it, where there is one that stays where it is, with the marks of what may be reached there. Without marks, all may.
     #[must_use]
-    pub const fn whole(&self) -> Option<Piece> {
-        self.whole
+    pub fn whole(&self) -> Option<(Piece, Option<Arc<Marks>>)> {
+        let marked = self.marked.as_ref();
+        let marked = marked.map(|(piece, marks)| (*piece, Some(Arc::clone(marks))));
+        self.whole.map(|piece| (piece, None)).or(marked)
     }
 
     /// Tests whether the byte at `address` is the guest's.
@@ -316,16 +372,25 @@ impl GuestMemory {
         self.region.contains(address)
     }
 
-    /// Host memory at `from` and the bytes that follow in one piece with it.
+    /// Host memory at `from` and the bytes that follow in one piece with it, `wanted` of which the caller needs.
     #[inline]
-    fn contiguous_from(&self, from: GuestPhysical) -> Option<OwnedRegion> {
+    fn contiguous_from(&self, from: GuestPhysical, wanted: u64) -> Option<OwnedRegion> {
         match &self.whole {
             Some(piece) => piece.contiguous_from(from),
-            None => self
-                .region
-                .contains(from)
-                .then(|| self.pages.contiguous_from(from))?,
+            None => self.scattered_from(from, wanted),
         }
+    }
+
+    /// The same where the memory is not in one piece, or not all of it is zero yet.
+    fn scattered_from(&self, from: GuestPhysical, wanted: u64) -> Option<OwnedRegion> {
+        if let Some((piece, marks)) = &self.marked {
+            let before = from.raw().checked_sub(self.region.base().raw())?;
+            if marks.are_set(before, wanted) {
+                return piece.contiguous_from(from)?.part(0, wanted);
+            }
+        }
+        let is_here = self.region.contains(from);
+        is_here.then(|| self.pages.contiguous_from(from))?
     }
 
     /// Host memory of `size` bytes from `address`, if all are the guest's and in one piece. An aligned word is
@@ -333,7 +398,7 @@ impl GuestMemory {
     #[must_use]
     #[inline]
     pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<OwnedRegion> {
-        self.contiguous_from(address)?.part(0, size)
+        self.contiguous_from(address, size)?.part(0, size)
     }
 
     /// The host ranges that a guest-physical range is, in its order; `None` where not all of it is the guest's.
@@ -343,7 +408,8 @@ impl GuestMemory {
             let mut from = of.base();
             core::iter::from_fn(move || {
                 let left = of.end().raw().checked_sub(from.raw())?;
-                let range = self.contiguous_from(from).filter(|_| left > 0)?.take(left);
+                let range = self.contiguous_from(from, left).filter(|_| left > 0)?;
+                let range = range.take(left);
                 from = from.checked_add(range.size())?;
                 Some(range)
             })
@@ -381,64 +447,6 @@ impl GuestMemory {
     }
 }
 
-/// Bytes of a guest's memory, checked to be its own.
-#[derive(Clone, Copy, Debug)]
-pub struct GuestBytes<'a> {
-    memory: &'a GuestMemory,
-    region: GuestRegion,
-}
-
-impl<'a> GuestBytes<'a> {
-    #[inline]
-    fn at(self, offset: u64, size: u64) -> Option<OwnedRegion> {
-        let end = offset.checked_add(size)?;
-        let address = self.region.base().checked_add(offset)?;
-        (end <= self.region.size())
-            .then(|| self.memory.in_one(address, size))
-            .flatten()
-    }
-
-    /// The bytes, one by one; the guest may change them meanwhile.
-    pub fn iter<H: HostMemory>(self, host: &'a H) -> impl Iterator<Item = u8> {
-        let ranges = self.memory.ranges(self.region).into_iter().flatten();
-        ranges.flat_map(move |range| {
-            (0..range.size()).map(move |offset| host.byte(range.skip(offset)))
-        })
-    }
-
-    /// Writes one byte; an offset outside is ignored.
-    pub fn write(self, offset: u64, byte: u8, host: &impl HostMemory) {
-        if let Some(at) = self.at(offset, 1) {
-            host.set_byte(at, byte);
-        }
-    }
-
-    /// Writes a 32-bit word in one access, little-endian; one that is not aligned or does not lie inside is ignored.
-    pub fn write_word(self, offset: u64, word: u32, host: &impl HostMemory) {
-        if let Some(at) = self.at(offset, 4).filter(|at| at.fits(4)) {
-            host.set_word(at, word.to_le());
-        }
-    }
-
-    /// Zeroes the bytes. No vCPU of the guest runs.
-    pub fn zero(self, host: &impl HostMemory) {
-        for range in self.memory.ranges(self.region).into_iter().flatten() {
-            host.zero(range);
-        }
-    }
-
-    /// Copies `data` to the start; what does not fit is left out. No vCPU of the guest runs.
-    pub fn copy_from(self, data: &[u8], host: &impl HostMemory) {
-        let mut left = data;
-        for range in self.memory.ranges(self.region).into_iter().flatten() {
-            let length = usize::try_from(range.size()).unwrap_or(usize::MAX);
-            let (now, later) = left.split_at(length.min(left.len()));
-            host.copy(range, now);
-            left = later;
-        }
-    }
-}
-
 /// The guest's memory, and the host's in which it lies, and the queues of devices too.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory<'a> {
@@ -446,6 +454,7 @@ pub struct Memory<'a> {
     pub host: TheHost<'a>,
 }
 
+mod bytes;
 mod host;
 #[cfg(test)]
 mod tests;

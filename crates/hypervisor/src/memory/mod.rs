@@ -14,3 +14,4 @@ pub mod tables;
 pub mod touched;
 pub mod translations;
 pub mod walk;
+pub mod zeroed;

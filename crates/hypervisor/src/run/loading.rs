@@ -69,7 +69,7 @@ pub fn load(
 }
 
 /// Returns true if an event is pending for which the hart would have left a guest.
-fn is_wanted(hart: &Hart) -> bool {
+pub fn is_wanted(hart: &Hart) -> bool {
     hart.must_reschedule.load(Ordering::Relaxed)
         || csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
         || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0

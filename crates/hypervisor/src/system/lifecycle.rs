@@ -126,6 +126,7 @@ pub fn start_automatic(system: &Hypervisor) {
 /// # Errors
 /// [`Refusal::Runs`] if it runs.
 pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
+    vm.keeps_memory.store(false, Ordering::Relaxed);
     with_life_cycle(system, vm, |life, port| life.start(port))
 }
 
@@ -142,6 +143,7 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Originator) -> Res
 /// # Errors
 /// Never fails.
 pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
+    vm.keeps_memory.store(false, Ordering::Relaxed);
     conclude_with(system, vm, |life, port| {
         life.end(Ending::Restart, Originator::Operator, port)
             .or_else(|_| life.start(port).map(|()| Outcome::Continues))

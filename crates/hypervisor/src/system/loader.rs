@@ -2,6 +2,7 @@
 //! its VM's own time, and other work of the hart comes between any two pieces.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use abi::system::VmTranslation;
 
@@ -74,14 +75,20 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
         loading.run = run;
         loading.stage = Stage::Reset;
     }
-    // Demand-paged memory is zero.
-    let zeros = !loading.clean && !vm.memory.is_demand_paged();
     match &mut loading.stage {
         Stage::Reset => {
             if reset(system, vm) {
-                loading.stage = Stage::Seed;
+                loading.keeps_memory = vm.keeps_memory.swap(false, Ordering::Relaxed);
+                loading.stage = match loading.keeps_memory {
+                    true => Stage::Seed,
+                    false => Stage::Forget(0),
+                };
             }
         }
+        Stage::Forget(from) => match vm.memory.pages().forget(*from) {
+            Some(next) => *from = next,
+            None => loading.stage = Stage::Seed,
+        },
         Stage::Seed => {
             let tree = match &mut loading.tree {
                 Some(Ok(tree)) => tree,
@@ -96,6 +103,8 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
                 initrd: vm.settings.initrd.map_or(0, |data| data.len() as u64),
                 device_tree: tree.bytes.len() as u64,
             };
+            // What is mapped on touch is zeroed then.
+            let zeros = !loading.keeps_memory && !vm.memory.is_mapped_on_touch();
             loading.stage = Stage::Fill {
                 plan: Plan::new(vm.memory.region(), &tree.layout, lengths, zeros),
                 start: Start {
@@ -114,7 +123,6 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
                 let start = *start;
                 fence::instructions();
                 vm.restart_time();
-                loading.clean = true;
                 loading.stage = Stage::Reset;
                 return Ok(Progress::Done(start));
             }
@@ -159,6 +167,8 @@ const fn guest_tree_estimate() -> u64 {
 }
 
 fn fill(vm: &Vm, piece: Piece, tree: Option<&Tree>) -> Result<(), LoadError> {
+    // The next pieces lie there, too.
+    vm.memory.pages().zero_part(piece.to);
     let memory = vm.memory.bytes(piece.to, piece.length);
     let bytes = memory.ok_or(LoadError::Outside)?;
     let file = match piece.source {

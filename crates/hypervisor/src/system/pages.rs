@@ -7,10 +7,12 @@ use scheduler::VmId;
 
 use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::gstage::TableMemory;
+use crate::memory::guest::HostMemory;
 use crate::memory::owned::OwnedRegion;
 use crate::memory::reclaim::Reclaim;
 use crate::memory::tables::{FrameSource, PhysicalTables};
 use crate::memory::touched::PageStore;
+use crate::memory::zeroed::ZeroStore;
 use crate::system::devices::VmContext;
 use crate::system::harts;
 use crate::system::{Hypervisor, system};
@@ -24,6 +26,17 @@ impl FrameSource for PagesOf {
     fn give(&mut self, size: u64) -> Option<OwnedRegion> {
         let pages = (size == PAGE_SIZE).then(system).flatten();
         pages?.pages.lock().give(self.0)
+    }
+}
+
+impl ZeroStore for PagesOf {
+    fn with_tables<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+        // SAFETY: as for `PageStore`.
+        with(&mut unsafe { PhysicalTables::standing() })
+    }
+
+    fn zero(&self, part: OwnedRegion) {
+        harts::current().memory().zero(part);
     }
 }
 

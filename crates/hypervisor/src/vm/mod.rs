@@ -112,6 +112,8 @@ pub struct Vm {
     pub life_cycle: Mutex<LifeCycle, { place::LIFE_CYCLE }>,
     /// Progress of its loading; locked by the hart that loads it.
     pub loading: Mutex<Loading, { place::LOADING }>,
+    /// Set if its guest has asked for a warm reboot: its next start keeps the contents of its memory, unless the operator has a say meanwhile.
+    pub keeps_memory: AtomicBool,
     heartbeat: AtomicU64,
     /// Set while it has stopped and its pages could not be reclaimed yet.
     pub reclaim_pending: AtomicBool,
@@ -169,6 +171,7 @@ impl Vm {
             typed: Mutex::new(VecDeque::with_capacity(INPUT_LIMIT)),
             life_cycle: Mutex::new(life_cycle),
             loading: Mutex::new(Loading::default()),
+            keeps_memory: AtomicBool::new(false),
             heartbeat: AtomicU64::new(0),
             reclaim_pending: AtomicBool::new(false),
             reclaims_pages: AtomicBool::new(false),

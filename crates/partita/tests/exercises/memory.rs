@@ -1,5 +1,8 @@
 //! Memory that lies elsewhere, pages that are given back, and memory that a guest must not read.
 
+use std::process::Command;
+
+use super::common::{hypervisor, room, root};
 use super::{COMPUTERS, exercise, exercise_with, together};
 
 /// Guests whose RAM begins at the same address for each of them, and lies elsewhere for all but one: they must not see
@@ -75,4 +78,84 @@ fn programs_read_no_kernel_memory_by_waiting() {
         "vm.two.command-line=\"exercise=translations harts=1 sleep-one-in=0 rounds=500000\"",
     ];
     exercise("machine", "exercises.toml", 2, &changes.map(String::from));
+}
+
+/// Lines of `remains` of the VMs of a system with these changes, which is ended after a second of the machine's time: words looked at, those with the
+/// pattern of an earlier start, and others that are not zero.
+fn remains(changes: &[&str]) -> Vec<[u64; 3]> {
+    let _room = room("machine");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+    command
+        .arg("run")
+        .arg(root().join("systems/exercises.toml"))
+        .arg("--hypervisor")
+        .arg(hypervisor());
+    for change in ["time-limit=1 s"].iter().chain(changes) {
+        command.args(["--set", change]);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("exerciser: FAIL"), "{changes:?}\n{text}");
+    let lines = text
+        .lines()
+        .filter_map(|line| line.split_once("remains words="));
+    let numbers = lines.map(|(_, rest)| {
+        let values = rest.split([' ', '=']).filter_map(|word| word.parse().ok());
+        let values: Vec<u64> = values.collect();
+        values.try_into().unwrap()
+    });
+    numbers.collect()
+}
+
+/// A guest that starts again finds zeros where its former run has left a pattern, by its harts and by a disk that reaches its memory: the disk reads
+/// memory that nobody has touched in this run. After a warm reboot it finds all of the pattern.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn each_start_finds_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    let disk = format!("vm.one.disks=[{{ file = {file:?} }}]");
+    let without = |key: &'static str| vec![key];
+    let with = |key: &'static str| vec![key, disk.as_str()];
+    let systems = [
+        ("no", without("vm.one.placement=real")),
+        ("no", without("vm.one.placement=resident")),
+        ("no", without("vm.one.placement=paged")),
+        ("no", without("vm.one.translation=shadow")),
+        ("no", with("vm.one.io=direct")),
+        ("yes", with("vm.one.io=direct")),
+        ("yes", with("vm.one.io=general")),
+        ("yes", with("vm.one.io=fast")),
+    ];
+    for (by_disk, system) in systems {
+        for then in ["cold-reboot", "warm-reboot"] {
+            let command_line =
+                format!("vm.one.command-line=exercise=remains disk={by_disk} then={then}");
+            let changes = [&system[..], &[&command_line]].concat();
+            let found = remains(&changes);
+            assert!(found.len() > 5, "{changes:?}: {found:?}");
+            let keeps = then == "warm-reboot" && system != ["vm.one.placement=paged"];
+            for (start, [words, left, others]) in found.into_iter().enumerate() {
+                let expected = if keeps && start > 0 { words } else { 0 };
+                assert_eq!((left, others), (expected, 0), "{changes:?}, start {start}");
+            }
+        }
+    }
+}
+
+/// A VM gets frames of another one that has ended, and finds zeros in them.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn frames_of_ended_vms_are_zero() {
+    let found = remains(&[
+        "vm.one.placement=paged",
+        "vm.two.placement=paged",
+        "vm.one.command-line=exercise=remains then=power-off",
+        "vm.two.command-line=exercise=remains then=cold-reboot",
+    ]);
+    assert!(found.len() > 5, "{found:?}");
+    for [_, left, others] in found {
+        assert_eq!((left, others), (0, 0));
+    }
 }

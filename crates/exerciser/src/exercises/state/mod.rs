@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use exerciser::arguments::Arguments;
 use exerciser::random::Random;
+use riscv::sbi::reset::WARM_REBOOT;
 
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::{csr, imsic, memory, sbi, state};
@@ -100,14 +101,14 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     );
     let passed = lost == 0 && (late == 0 || !strict);
     if passed && starts > 1 && this_start() < starts {
-        let answer = sbi::reboot();
+        let answer = sbi::reset(WARM_REBOOT);
         say!("state: reboot refused: error {}", answer.error);
         return Ok(Verdict::Fail);
     }
     Ok(Verdict::of(passed))
 }
 
-/// Counts how often this computer has started, in memory that nobody uses and that a reboot keeps.
+/// Counts how often this computer has started, in memory that nobody uses and that a warm reboot keeps.
 fn this_start() -> u64 {
     let Some(frame) = frames::take_aligned(1, frames::FRAME) else {
         return u64::MAX;

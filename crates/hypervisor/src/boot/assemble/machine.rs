@@ -12,7 +12,7 @@ use abi::system::{
 };
 use scheduler::{VmConfig, VmId};
 
-use super::memory::{ram, table};
+use super::memory::{Ram, ram, table};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
 use crate::boot::vectors;
@@ -24,10 +24,11 @@ use crate::lock::Mutex;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::offer::{HartRegister, Offer};
-use crate::memory::guest::GuestMemory;
+use crate::memory::guest::{BadPieces, GuestMemory, Piece};
 use crate::memory::owned::OwnedRegion;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
+use crate::memory::zeroed::ZeroedOnTouch;
 use crate::system::groups::Groups;
 use crate::system::harts;
 use crate::system::pages::PagesOf;
@@ -66,7 +67,9 @@ pub(super) fn virtual_machine(
     for chosen in chosen {
         devices.push(assign(chosen, (id, name), board, frames)?);
     }
-    let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
+    // A device that reaches the memory by itself does not fault.
+    let on_touch = given.pages.is_empty() && devices.iter().all(AssignedDevice::is_mediated);
+    let at = ram(vm, place, on_touch).map_err(|error| AssembleError::Pieces { vm: name, error })?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = Offer::find(&mut HartRegister)
         .mode_for(at.guest.end().raw())
@@ -83,7 +86,7 @@ pub(super) fn virtual_machine(
     .map_err(|error| AssembleError::Table { vm: name, error })?;
     let table: SharedTable = Arc::new(Mutex::new(table));
     let memory = match at.host {
-        Some(host) => GuestMemory::in_one_piece(at.guest, host)
+        Some(host) => in_one_piece(&at, host, &table, id)
             .map_err(|error| AssembleError::Pieces { vm: name, error })?,
         None => {
             let pages = TouchedPages::new(at.guest, Arc::clone(&table), PagesOf(id));
@@ -125,6 +128,23 @@ pub(super) fn virtual_machine(
     };
     let trapped = hardware.trapped;
     Ok(Vm::new(id, settings, vcpus, memory, table, trapped, board))
+}
+
+/// Memory at `host`, which is zeroed when it is touched or before the VM starts.
+fn in_one_piece(
+    ram: &Ram,
+    host: OwnedRegion,
+    table: &SharedTable,
+    vm: VmId,
+) -> Result<GuestMemory, BadPieces> {
+    if !ram.on_touch {
+        return GuestMemory::in_one_piece(ram.guest, host);
+    }
+    let guest = ram.guest;
+    let piece = Piece { guest, host };
+    let pages = ZeroedOnTouch::new(piece, Arc::clone(table), PagesOf(vm));
+    let pages = pages.ok_or(BadPieces::NotPages(guest.base()))?;
+    Ok(GuestMemory::of_pages(guest, Box::new(pages)))
 }
 
 /// Device of the board that a VM's description names.

@@ -24,10 +24,16 @@ pub(super) const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(guest_tree::RE
 pub(super) struct Ram {
     pub(super) guest: GuestRegion,
     pub(super) host: Option<OwnedRegion>,
+    /// Set if memory in one piece is zeroed and mapped where it is touched.
+    pub(super) on_touch: bool,
 }
 
 /// RAM of the VM, with its place in the host's memory if the VM has a fixed one.
-pub(super) fn ram(vm: &VmDescription<'_>, host: Option<OwnedRegion>) -> Result<Ram, BadPieces> {
+pub(super) fn ram(
+    vm: &VmDescription<'_>,
+    host: Option<OwnedRegion>,
+    on_touch: bool,
+) -> Result<Ram, BadPieces> {
     let base = match (vm.get(keys::PLACEMENT), host) {
         // The guest's addresses are the host's.
         (Placement::Real, Some(host)) => GuestPhysical::new(host.base().raw()),
@@ -40,7 +46,11 @@ pub(super) fn ram(vm: &VmDescription<'_>, host: Option<OwnedRegion>) -> Result<R
     if host.is_none() && !guest.size().is_multiple_of(PAGE_SIZE) {
         return Err(BadPieces::NotPages(base));
     }
-    Ok(Ram { guest, host })
+    Ok(Ram {
+        guest,
+        host,
+        on_touch,
+    })
 }
 
 /// The VM's memory and devices, in the largest leaves that fit; the pages of its interrupt files are mapped when they
@@ -57,6 +67,7 @@ pub(super) fn table(
     let mut tables = unsafe { PhysicalTables::growing(&mut frames, Physical::default()) };
     let mut stage = GStage::new(mode, &mut tables)?;
     match ram.host {
+        Some(_) if ram.on_touch => stage.reserve(&mut tables, ram.guest)?,
         Some(host) => stage.map(&mut tables, ram.guest, host.base(), Permissions::MEMORY)?,
         // Demand-paged memory is released by gibibytes, so nothing else may be there.
         None => {

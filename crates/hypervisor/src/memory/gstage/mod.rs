@@ -172,6 +172,28 @@ impl GStage {
         Ok(())
     }
 
+    /// Makes the tables down to the leaves of 2 MiB for `guest`, which is made of such leaves and not mapped. Mapping these leaves then needs no
+    /// memory.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map) says.
+    pub fn reserve(
+        &mut self,
+        memory: &mut dyn TableMemory,
+        guest: GuestRegion,
+    ) -> Result<(), MapError> {
+        let mut at = guest.base();
+        while at < guest.end() {
+            let leaf = leaf_size(GIBIBYTE_LEVEL - 1);
+            let first = GuestRegion::new(at, leaf).ok_or(MapError::OutOfReach)?;
+            self.map(memory, first, HostPhysical::new(0), Permissions::MEMORY)?;
+            self.unmap(memory, first)?;
+            let next = at.raw() / leaf_size(GIBIBYTE_LEVEL) + 1;
+            at = GuestPhysical::new(next.saturating_mul(leaf_size(GIBIBYTE_LEVEL)));
+        }
+        Ok(())
+    }
+
     /// Maps one leaf of at most `left` bytes; gives its size.
     fn map_leaf(
         &mut self,

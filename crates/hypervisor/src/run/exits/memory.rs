@@ -18,6 +18,7 @@ use crate::hart::unprivileged;
 use crate::interrupts::softfile;
 use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
+use crate::run::loading;
 use crate::system::devices::VmContext;
 use crate::system::interrupt_port;
 use crate::system::lifecycle;
@@ -32,7 +33,7 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
     let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
-    if exit.vm.memory.is_demand_paged() && exit.vm.memory.holds(address) {
+    if exit.vm.memory.is_mapped_on_touch() && exit.vm.memory.holds(address) {
         return touch(exit, address, cause, value);
     }
     emulate(exit, cause, address, value)
@@ -79,7 +80,12 @@ pub fn emulate(
 /// Maps a page of the guest's memory that was not mapped at the fault; the guest repeats the access.
 #[inline(never)]
 fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) -> (ExitCause, Next) {
-    match exit.vm.memory.touch(address) {
+    let mut touched = exit.vm.memory.touch(address);
+    while touched == Touch::Begun && !loading::is_wanted(exit.hart) {
+        touched = exit.vm.memory.touch(address);
+    }
+    match touched {
+        Touch::Begun => {}
         Touch::FaultedIn if !exit.vm.reclaims_pages() => {}
         // Another vCPU was faster, or the hart has cached that the page was not mapped, or the frame from before a sibling gave the page back.
         Touch::FaultedIn | Touch::Present => {

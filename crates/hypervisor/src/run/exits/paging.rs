@@ -55,11 +55,12 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         WalkResult::AccessFault => return memory::refuse(exit, guest_fault(access), address),
         WalkResult::Again => return (ExitCause::ShadowFill, Next::Resume),
     };
-    if exit.vm.memory.is_demand_paged()
-        && exit.vm.memory.holds(guest.to)
-        && exit.vm.memory.touch(guest.to) == Touch::NoFrame
-    {
-        return memory::refuse(exit, guest_fault(access), address);
+    if exit.vm.memory.is_mapped_on_touch() && exit.vm.memory.holds(guest.to) {
+        match exit.vm.memory.touch(guest.to) {
+            Touch::FaultedIn | Touch::Present => {}
+            Touch::Begun => return (ExitCause::ShadowFill, Next::Resume),
+            Touch::NoFrame => return memory::refuse(exit, guest_fault(access), address),
+        }
     }
     let place = place(exit.vm, guest.to);
     let leaf = place.and_then(|place| guest_walk::leaf(address, (access, reader), &guest, place));

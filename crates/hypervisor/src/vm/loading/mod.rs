@@ -25,8 +25,8 @@ pub struct Loading {
     pub stage: Stage,
     /// Source of the guest's seeds, if the board has entropy.
     pub seeds: Option<Seeds>,
-    /// Set once all memory has been zeroed or filled since the VM was made.
-    pub clean: bool,
+    /// Set if the memory besides the guest's parts keeps its contents in this run.
+    pub keeps_memory: bool,
     /// The guest's device tree, made when the system was assembled, or the reason why there is none.
     pub tree: Option<Result<Tree, LoadError>>,
 }
@@ -74,6 +74,8 @@ pub enum Stage {
     /// The VM's devices still have to be reset.
     #[default]
     Reset,
+    /// The memory from this offset on is still to be zeroed at its next touch.
+    Forget(u64),
     /// The device tree is to get a seed.
     Seed,
     Fill {

@@ -4,11 +4,15 @@
 //! each buffer is a constant away from where the guest says. Other chains are left to [`scattered`](super::scattered), which decides
 //! again from the beginning: this path refuses nothing by itself.
 
+use alloc::sync::Arc;
+
 use super::chain::{DESCRIPTOR_BYTES, INDIRECT, NEXT, WRITE};
 use super::device::{DeviceQueue, Draft};
-use crate::memory::address::GuestPhysical;
+use super::layout;
+use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{GuestMemory, HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
+use crate::memory::zeroed::marks::Marks;
 
 /// The most descriptors of a simple chain: the longest that stock Linux makes for a disk, of 126 segments, what stands before and behind them,
 /// and the table that holds them.
@@ -21,18 +25,29 @@ pub struct Area {
     base: u64,
     /// Memory of the guest.
     whole: OwnedRegion,
+    /// Marks of what may be reached, if that is not all.
+    marks: Option<Arc<Marks>>,
     /// The queue's descriptors, its available ring and its used ring, each with what lies behind it.
     parts: [OwnedRegion; 3],
 }
 
 impl Area {
-    /// Area of a queue with these parts, which are the guest's; `None` if the guest's memory is in more than one piece.
+    /// Area of a queue of `size` entries with these parts, which are the guest's; `None` if the guest's memory is in more than one piece.
     #[must_use]
-    pub fn acquire(memory: &GuestMemory, parts: [GuestPhysical; 3]) -> Option<Self> {
-        let whole = memory.whole()?;
+    pub fn acquire(memory: &GuestMemory, parts: [GuestPhysical; 3], size: u16) -> Option<Self> {
+        let (whole, marks) = memory.whole()?;
+        if marks.is_some() {
+            // The parts are reached without a look at the marks.
+            for (part, bytes) in parts.into_iter().zip(layout::lengths(size)) {
+                memory
+                    .ranges(GuestRegion::new(part, bytes)?)?
+                    .for_each(drop);
+            }
+        }
         let mut area = Self {
             base: whole.guest.base().raw(),
             whole: whole.host,
+            marks,
             parts: [whole.host; 3],
         };
         for (place, part) in area.parts.iter_mut().zip(parts) {
@@ -49,11 +64,13 @@ impl Area {
         &self.parts
     }
 
-    /// Memory of `bytes` bytes from a guest's address, if all are the guest's.
+    /// Memory of `bytes` bytes from a guest's address, if all are the guest's and may be reached.
     #[inline]
     fn place(&self, address: u64, bytes: u32) -> Option<OwnedRegion> {
         let before = address.checked_sub(self.base)?;
-        self.whole.part(before, bytes.into())
+        let may_reach = |marks: &Arc<Marks>| marks.are_set(before, bytes.into());
+        let part = self.whole.part(before, bytes.into())?;
+        self.marks.as_ref().is_none_or(may_reach).then_some(part)
     }
 
     /// Reads the chain that begins at `head` of the queue's `size` descriptors, each of its words once, and adds its buffers to the `draft` of a

@@ -15,6 +15,9 @@ use crate::memory::guest::Memory;
 /// The most entries of such a queue.
 pub const MAX_ENTRIES: u16 = 256;
 
+/// Readings of a chain whose memory is zeroed meanwhile: as many pieces more become zero in each.
+const READINGS: usize = 8;
+
 /// A guest's queue that is in use.
 #[derive(Debug)]
 pub struct GuestQueue {
@@ -40,7 +43,7 @@ impl GuestQueue {
         memory: Memory<'_>,
     ) -> Result<Self, QueueError> {
         let (guest, size) = layout.checked(MAX_ENTRIES, memory)?;
-        let area = Area::acquire(memory.guest, guest);
+        let area = Area::acquire(memory.guest, guest, size);
         Ok(Self {
             size,
             rings: Rings { guest, area },
@@ -90,7 +93,8 @@ impl GuestQueue {
         Ok(self.next(memory)?.is_some())
     }
 
-    /// Reads the chain at `head` into `pieces`, at most so many. Returns the number of descriptors.
+    /// Reads the chain at `head` into `pieces`, at most so many. Returns the number of descriptors, or as many as there can be if memory had to
+    /// be zeroed for more than one reading.
     ///
     /// # Errors
     /// [`QueueError`]. Then `pieces` has no meaning.
@@ -102,7 +106,16 @@ impl GuestQueue {
         memory: Memory<'_>,
     ) -> Result<usize, QueueError> {
         let [table, ..] = self.rings.guest;
-        chain::read(memory, (table, self.size), head, pieces, most)
+        let mut cost = 0;
+        for _ in 0..READINGS {
+            let before = memory.guest.advances();
+            match chain::read(memory, (table, self.size), head, pieces, most) {
+                // Memory that had to be zeroed is in single pages. The next reading finds them in one piece.
+                Err(QueueError::TooLong) if memory.guest.advances() != before => cost = usize::MAX,
+                read => return Ok(read?.max(cost)),
+            }
+        }
+        Err(QueueError::TooLong)
     }
 
     /// Shows each buffer of the chain at `head` to `visit`, by the guest's addresses. No buffer is reached.

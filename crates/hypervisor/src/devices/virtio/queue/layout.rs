@@ -28,12 +28,12 @@ impl QueueLayout {
         if !size.is_power_of_two() || size > entries {
             return Err(QueueError::BadQueue);
         }
-        // Bytes and alignment of the parts (§2.7).
-        let entries_of = u64::from(size);
+        // Alignment of the parts (§2.7).
+        let [of_descriptors, of_available, of_used] = lengths(size);
         for (at, bytes, alignment) in [
-            (descriptors, 16 * entries_of, 16),
-            (available, 6 + 2 * entries_of, 2),
-            (used, 6 + 8 * entries_of, 4),
+            (descriptors, of_descriptors, 16),
+            (available, of_available, 2),
+            (used, of_used, 4),
         ] {
             if !at.is_aligned(alignment) {
                 return Err(QueueError::BadQueue);
@@ -45,4 +45,10 @@ impl QueueLayout {
         }
         Ok((guest, size))
     }
+}
+
+/// Bytes of descriptors, available ring and used ring of a queue of `size` entries (§2.7).
+pub const fn lengths(size: u16) -> [u64; 3] {
+    let entries = size as u64;
+    [16 * entries, 6 + 2 * entries, 6 + 8 * entries]
 }

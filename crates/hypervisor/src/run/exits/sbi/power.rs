@@ -1,5 +1,7 @@
 //! SBI HSM, SUSP and SRST: the power of a guest's harts, and of the guest.
 
+use core::sync::atomic::Ordering;
+
 use abi::monitor::StopReason;
 use riscv::sbi::{hart_state, reset, suspend as sleep};
 use scheduler::Leave;
@@ -126,6 +128,8 @@ pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         (reset::SHUTDOWN..=reset::WARM_REBOOT, true) => Ending::Fail(StopReason::SystemFailure),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
+    let keeps_memory = ending == Ending::Restart && kind == reset::WARM_REBOOT;
+    exit.vm.keeps_memory.store(keeps_memory, Ordering::Relaxed);
     // The VM runs, so it can end; if another vCPU has asked first, that request stands.
     let _ = lifecycle::end(exit.system, exit.vm, ending, Originator::Guest);
     (Ok(0), Next::Reconsider)

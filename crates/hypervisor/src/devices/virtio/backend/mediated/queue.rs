@@ -96,7 +96,7 @@ impl Queue {
                 guest,
                 area: method
                     .fast
-                    .then(|| Area::acquire(memory.guest, guest))
+                    .then(|| Area::acquire(memory.guest, guest, size))
                     .flatten(),
             },
             fast: method.fast,
@@ -335,7 +335,15 @@ impl Queue {
         let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
         let [table, ..] = self.rings.guest;
         let table = (table, self.size);
-        let (read, draft) = scattered::translate(memory, table, head, &self.device)?;
+        let before = memory.guest.advances();
+        let (read, draft) = match scattered::translate(memory, table, head, &self.device) {
+            // Memory that had to be zeroed is in single pages meanwhile. The next look finds what was zeroed in one piece.
+            Err(QueueError::TooLong) if memory.guest.advances() != before => {
+                *left = 0;
+                return Ok(true);
+            }
+            translated => translated?,
+        };
         *left = left.saturating_sub(read);
         let Some(draft) = draft else {
             return Ok(false);
