@@ -1,7 +1,8 @@
 //! QEMU 10.0.
 
 use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
-use super::seen::{FLOAT, Instruction, VECTORS, is_timer};
+use super::instruction::Instruction;
+use super::seen::{FLOAT, VECTORS, is_timer};
 use crate::assembler::MRET;
 use crate::compare::Place;
 use crate::csr;

@@ -1,7 +1,8 @@
 //! Spike.
 
 use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
-use super::seen::{CLEAN, FLOAT, Instruction, Seen, is_timer};
+use super::instruction::Instruction;
+use super::seen::{CLEAN, FLOAT, Seen, is_timer};
 use crate::compare::Place;
 use crate::csr;
 use crate::layout::PAGE;
