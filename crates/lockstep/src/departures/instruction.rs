@@ -115,6 +115,12 @@ impl Instruction {
         }
     }
 
+    /// An instruction of OP-V that is no configuration, or one of OP-VE.
+    #[must_use]
+    pub const fn is_vector_arithmetic(self) -> bool {
+        self.opcode() == 0x77 || self.opcode() == 0x57 && self.funct3() != 7
+    }
+
     /// A load or store of whole vector registers.
     #[must_use]
     pub const fn is_whole_register_transfer(self) -> bool {

@@ -1,6 +1,8 @@
 //! Spike.
 
-use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
+use super::departure::{
+    DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE, TWO_WIDTHS,
+};
 use super::instruction::Instruction;
 use super::seen::{CLEAN, FLOAT, Seen, is_timer};
 use crate::compare::Place;
@@ -52,6 +54,16 @@ pub(super) const ALL: &[Departure] = &[
     ENDLESS_LOOP,
     TIMER_DUE,
     DEADLINE,
+    TWO_WIDTHS,
+    Departure {
+        name: "vector arithmetic whose vstart is not zero raises an illegal instruction",
+        section: "a choice: unprivileged specification, \"V\", \"Vector Start Index (vstart) Register\": values that an \
+            implementation never produces for the instruction may be refused",
+        misleads: true,
+        explains: |seen| {
+            seen.only_theirs(|cause, instruction| cause == 2 && instruction.is_vector_arithmetic())
+        },
+    },
     Departure {
         name: "cache-block management that neither a load nor a store may do fails as the load does",
         section: "a choice: unprivileged specification, \"CMO\": a store's page fault, guest-page \
