@@ -121,6 +121,14 @@ impl Instruction {
         self.opcode() == 0x77 || self.opcode() == 0x57 && self.funct3() != 7
     }
 
+    /// VSETVLI or VSETVL of x0 and x0.
+    #[must_use]
+    pub const fn keeps_vector_length(self) -> bool {
+        let is_configuration = self.opcode() == 0x57 && self.funct3() == 7;
+        let is_by_register = self.0 >> 31 == 0 || self.0 >> 25 == 0x40;
+        is_configuration && is_by_register && self.0 >> 7 & 31 == 0 && self.0 >> 15 & 31 == 0
+    }
+
     /// A load or store of whole vector registers.
     #[must_use]
     pub const fn is_whole_register_transfer(self) -> bool {

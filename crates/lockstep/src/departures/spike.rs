@@ -65,6 +65,21 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     Departure {
+        name: "VSETVLI and VSETVL of x0 and x0 set vill where they change VLMAX",
+        section: "a choice: unprivileged specification, \"V\", \"AVL encoding\": reserved, vill may be set",
+        misleads: true,
+        explains: |seen| {
+            let is_refused =
+                |cause, instruction: Instruction| cause == 2 && instruction.is_vector();
+            seen.has(Instruction::keeps_vector_length)
+                && (seen.only_theirs(is_refused)
+                    || seen.both(|left, right, instruction| {
+                        left != 2 && is_refused(right, instruction)
+                    })
+                    || seen.number() == Some(csr::VTYPE) && seen.difference.theirs >> 63 != 0)
+        },
+    },
+    Departure {
         name: "cache-block management that neither a load nor a store may do fails as the load does",
         section: "a choice: unprivileged specification, \"CMO\": a store's page fault, guest-page \
             fault or access fault",
