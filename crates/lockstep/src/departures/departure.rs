@@ -75,5 +75,8 @@ pub(super) const TWO_WIDTHS: Departure = Departure {
     misleads: true,
     explains: |seen| {
         seen.only_ours(|cause, instruction| cause == 2 && instruction.may_read_two_widths())
+            || seen.both(|left, right, instruction| {
+                left == 2 && right != 2 && instruction.may_read_two_widths()
+            })
     },
 };

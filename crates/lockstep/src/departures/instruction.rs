@@ -193,7 +193,8 @@ impl Instruction {
         let masked = self.0 >> 25 & 1 == 0;
         if self.opcode() != 0x57 {
             let is_indexed = self.0 >> 26 & 1 != 0;
-            return self.is_vector() && (masked && vd / 8 == 0 || is_indexed && vd / 8 == vs2 / 8);
+            let masks_itself = masked && (vd / 8 == 0 || is_indexed && vs2 / 8 == 0);
+            return self.is_vector() && (masks_itself || is_indexed && vd / 8 == vs2 / 8);
         }
         let reads_vs1 = matches!(self.funct3(), 0..=2);
         let mixed =
@@ -280,6 +281,14 @@ mod tests {
         for raw in [0xcdc1_4073, 0x6085, 0x0ebf_b0af] {
             assert!(!Instruction(raw).is_shadow_stack(), "{raw:#x}");
         }
+        // vsuxei16.v v29, (x31), v0, v0.t; vsuxei64.v v19, (x31), v16; vsuxei16.v v29, (x31), v8.
+        assert!(Instruction(0x0c0f_dea7).may_read_two_widths());
+        assert!(Instruction(0x070f_f9a7).may_read_two_widths());
+        assert!(!Instruction(0x0e8f_dea7).may_read_two_widths());
+        // vsetvl x0, x0, x30; vsetvl x1, x0, x30; vsetivli x0, 0, e8.
+        assert!(Instruction(0x81e0_7057).keeps_vector_length());
+        assert!(!Instruction(0x81e0_70d7).keeps_vector_length());
+        assert!(!Instruction(0xc000_7057).keeps_vector_length());
         // ssamoswap.d x25, x16, (x31); amoswap.d x25, x16, (x31).
         assert!(Instruction(0x4b0f_bcaf).is_shadow_swap());
         assert!(!Instruction(0x0b0f_bcaf).is_shadow_swap());

@@ -18,7 +18,6 @@ use crate::oracle::Oracle;
 use crate::program::Program;
 
 /// All that are known of an implementation.
-#[must_use]
 pub fn all(oracle: Oracle) -> impl Iterator<Item = &'static Departure> + Clone {
     let (all, more) = match oracle {
         Oracle::Qemu => (qemu::ALL, control_flow::ALL),
