@@ -8,7 +8,7 @@ BARE := -p hypervisor -p exerciser
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
 
-.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance bench boards site clean
+.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance conformance-all bench boards site clean
 
 all: build
 
@@ -56,9 +56,14 @@ boards: setup build
 site:
 	@scripts/site
 
-# Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list]
+# Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list] [OPTIONS=...]
 conformance: setup
-	$(CARGO) run --release -p lockstep --bin conformance -- $(SUITE) $(if $(KNOWN),--known $(KNOWN))
+	$(CARGO) run --release -p lockstep --bin conformance -- $(SUITE) $(if $(KNOWN),--known $(KNOWN)) $(OPTIONS)
+
+# Every table of docs/reference/conformance.md anew: fetches and builds the public suites, and takes hours the first time.
+conformance-all: setup
+	$(CARGO) build --release -p lockstep
+	scripts/conformance-all --document docs/reference/conformance.md
 
 # What takes minutes each and is no part of `make test`: all states of larger models, and long runs of guests.
 soak: setup

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::csr::{self, COMPARED, RECORDED, VECTOR_COMPARED};
 use crate::layout::{self, context};
 use crate::program::Program;
+use riscv::exception::DOUBLE_TRAP;
 
 /// Implementation that gave a result.
 #[derive(Debug, Clone, Copy)]
@@ -81,20 +82,28 @@ impl<'a> Run<'a> {
 
 impl Run<'_> {
     /// Where a trap went at last, its cause and where it came from: the supervisors' handlers hand
-    /// theirs on to M-mode.
+    /// theirs on to M-mode. Of a double trap the cause is that of the trap that was not expected.
     #[must_use]
     pub fn trap(&self, trap: usize) -> (&'static str, u64, u64) {
         let read = |number| self.recorded(trap, number);
         let at = read(csr::MEPC);
         let handlers = self.base + layout::HANDLERS;
         let inside = |start: u64| (start..start + layout::HANDLERS_SIZE).contains(&at);
-        if inside(handlers) {
+        if self.is_double(trap) {
+            ("M", read(csr::MTVAL2), at)
+        } else if inside(handlers) {
             ("HS", read(csr::SCAUSE), read(csr::SEPC))
         } else if inside(handlers + layout::VIRTUAL_HANDLERS) {
             ("VS", read(csr::VSCAUSE), read(csr::VSEPC))
         } else {
             ("M", read(csr::MCAUSE), at)
         }
+    }
+
+    /// Tests whether a trap is a double trap.
+    #[must_use]
+    pub fn is_double(&self, trap: usize) -> bool {
+        self.recorded(trap, csr::MCAUSE) == DOUBLE_TRAP
     }
 }
 
@@ -242,7 +251,8 @@ pub fn describe(program: &Program, run: Run<'_>) -> Vec<String> {
     let line = |trap: usize| {
         let (to, cause, at) = run.trap(trap);
         let item = program.item_at(at).map_or("", |item| item.text.as_str());
-        format!("trap {trap} to {to}: cause {cause:#x} at {at:#x} {item}")
+        let double = if run.is_double(trap) { "double " } else { "" };
+        format!("{double}trap {trap} to {to}: cause {cause:#x} at {at:#x} {item}")
     };
     (0..run.traps()).map(line).collect()
 }

@@ -155,9 +155,16 @@ fn report(
         text.push_str(&format!("  {difference}\n"));
     }
     let (left, right) = (describe(program, ours), describe(program, theirs));
+    // From the first trap that differs in anything, or in its cause or place.
     let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
+    let first = found
+        .first()
+        .map_or(same, |difference| match difference.place {
+            Place::Trap { trap, .. } => same.min(trap + 1),
+            _ => same,
+        });
     for (name, lines) in [("here", &left), ("there", &right)] {
-        for line in lines.iter().skip(same.saturating_sub(1)).take(3) {
+        for line in lines.iter().skip(first.saturating_sub(1)).take(3) {
             text.push_str(&format!("  {name}: {line}\n"));
         }
     }

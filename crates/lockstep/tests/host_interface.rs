@@ -7,6 +7,7 @@ use lockstep::assembler::{Code, addi, i, s, sd};
 use lockstep::layout::{RAM, SLOTS, TOHOST};
 use lockstep::suite::{Program, Settings, Verdict, run};
 use lockstep::{elf, suite};
+use machine::base::VectorLength;
 use machine::board::PmpEntries;
 
 const A: u32 = 5;
@@ -67,6 +68,7 @@ impl Folder {
         let settings = Settings {
             harts: 1,
             memory: 16 << 20,
+            vectors: VectorLength::NONE,
             pmp_entries: PmpEntries::default(),
             instructions: 100_000,
             profile: None,

@@ -21,19 +21,19 @@ fn seed(oracle: Oracle) -> Option<u64> {
     Some(seed)
 }
 
-fn beside(oracle: Oracle, vectors: u16, programs: u64) {
+/// An implementation, without landing pads and shadow stacks.
+const fn pair(oracle: Oracle, vectors: u16) -> Pair {
+    Pair {
+        oracle,
+        vectors,
+        control_flow: false,
+    }
+}
+
+fn beside(pair: Pair, programs: u64) {
+    let oracle = pair.oracle;
     let Some(seed) = seed(oracle) else { return };
-    let summary = run(
-        seed,
-        0,
-        programs,
-        Pair {
-            oracle,
-            vectors,
-            control_flow: false,
-        },
-    )
-    .expect("both implementations run");
+    let summary = run(seed, 0, programs, pair).expect("both implementations run");
     println!("{:#?}", summary.departures);
     assert_eq!(summary.programs, programs);
     // Programs that do nothing would agree as well.
@@ -64,25 +64,55 @@ fn beside_team(oracle: Oracle, programs: u64) {
 
 #[test]
 fn random_programs_do_the_same_on_qemu() {
-    beside(Oracle::Qemu, 0, PROGRAMS);
+    beside(pair(Oracle::Qemu, 0), PROGRAMS);
 }
 
 #[test]
 fn vector_programs_agree_with_qemu() {
-    beside(Oracle::Qemu, 256, 250);
+    beside(pair(Oracle::Qemu, 256), 250);
 }
 
 #[test]
 #[ignore = "takes minutes: 10,000 programs"]
 fn soak_vector_programs_agree_with_qemu() {
     for vectors in [128, 256, 512, 1024] {
-        beside(Oracle::Qemu, vectors, 2500);
+        beside(pair(Oracle::Qemu, vectors), 2500);
+    }
+}
+
+/// Landing pads, shadow stacks and double traps.
+const CONTROL_FLOW: Pair = Pair {
+    control_flow: true,
+    ..pair(Oracle::Qemu, 0)
+};
+
+#[test]
+fn control_flow_programs_agree_with_qemu() {
+    beside(CONTROL_FLOW, 250);
+}
+
+#[test]
+#[ignore = "takes minutes: 2,000 programs"]
+fn soak_control_flow_programs_agree_with_qemu() {
+    beside(CONTROL_FLOW, 2000);
+}
+
+#[test]
+fn vector_programs_agree_with_spike() {
+    beside(pair(Oracle::Spike, 256), 250);
+}
+
+#[test]
+#[ignore = "takes minutes: 1,000 programs"]
+fn soak_vector_programs_agree_with_spike() {
+    for vectors in [128, 256, 512, 1024] {
+        beside(pair(Oracle::Spike, vectors), 250);
     }
 }
 
 #[test]
 fn random_programs_do_the_same_on_spike() {
-    beside(Oracle::Spike, 0, PROGRAMS);
+    beside(pair(Oracle::Spike, 0), PROGRAMS);
 }
 
 #[test]

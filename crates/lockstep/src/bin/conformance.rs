@@ -9,6 +9,7 @@ use std::thread::available_parallelism;
 
 use clap::Parser;
 use lockstep::suite::{Known, Program, Settings, Table, find, run_all};
+use machine::base::VectorLength;
 use machine::board::PmpEntries;
 use machine::timing::Profile;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -19,6 +20,7 @@ Examples:
   make conformance SUITE=riscv-hyp-tests/build KNOWN=conformance/riscv-hyp-tests.known
   conformance riscv-tests/isa --only rv64ua-v --verbose
   conformance riscv-tests/isa --profile rocket-h --json results.json
+  conformance vector-tests/256/programs --vectors 256
 
 Where suites come from and how they are built: docs/reference/conformance.md.";
 
@@ -47,6 +49,9 @@ struct Arguments {
     /// RAM in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     memory: u64,
+    /// Harts with a vector unit whose registers have so many bits: 128, 256, 512 or 1024.
+    #[arg(long, value_name = "BITS", default_value = "0", value_parser = vector_length)]
+    vectors: VectorLength,
     /// PMP entries of each hart: 16 or 64.
     #[arg(long, value_name = "N", default_value = "16", value_parser = pmp_entries)]
     pmp_entries: PmpEntries,
@@ -65,6 +70,12 @@ struct Arguments {
     /// Prints what programs wrote, and each program's verdict.
     #[arg(long)]
     verbose: bool,
+}
+
+/// A length of vector registers that there can be.
+fn vector_length(text: &str) -> Result<VectorLength, String> {
+    let length = text.parse().ok().and_then(VectorLength::new);
+    length.ok_or_else(|| "use 128, 256, 512 or 1024, or 0 without vectors".to_owned())
 }
 
 /// A number of PMP entries that there can be.
@@ -118,6 +129,7 @@ fn execute(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<bool, String
     let settings = Settings {
         harts: arguments.harts,
         memory: arguments.memory << 20,
+        vectors: arguments.vectors,
         pmp_entries: arguments.pmp_entries,
         instructions: arguments.max_instructions,
         profile: profile.transpose().map_err(|error| error.to_string())?,

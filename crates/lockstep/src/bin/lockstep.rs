@@ -58,7 +58,7 @@ struct Arguments {
     /// Programs with vector instructions, and registers of so many bits: 128, 256, 512 or 1024.
     #[arg(long, value_name = "BITS", default_value_t = 0)]
     vectors: u16,
-    /// Programs with landing pads, shadow stacks and double traps. Where others depart in these is not all named yet.
+    /// Programs with landing pads, shadow stacks and double traps.
     #[arg(long)]
     control_flow: bool,
     /// How many failures to describe.

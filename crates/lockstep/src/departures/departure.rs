@@ -66,3 +66,17 @@ pub(super) const DEADLINE: Departure = Departure {
                 || seen.number() == Some(csr::VSTIMECMP) && is_near(&seen.difference))
     },
 };
+
+/// Operands of one instruction that share a register and read it with two widths.
+pub(super) const TWO_WIDTHS: Departure = Departure {
+    name: "a vector register may be read with two widths",
+    section: "unprivileged specification, \"V\", \"Vector Operands\": encodings that read a \
+        register with more than one EEW are reserved",
+    misleads: true,
+    explains: |seen| {
+        seen.only_ours(|cause, instruction| cause == 2 && instruction.may_read_two_widths())
+            || seen.both(|left, right, instruction| {
+                left == 2 && right != 2 && instruction.may_read_two_widths()
+            })
+    },
+};

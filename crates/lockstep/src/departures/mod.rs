@@ -2,32 +2,34 @@
 //!
 //! A difference that one of these explains is counted under its name, never passed over.
 
+mod control_flow;
 mod departure;
+mod instruction;
 mod qemu;
 mod seen;
 mod spike;
 
 pub use departure::Departure;
-pub use seen::{Instruction, Seen};
+pub use instruction::Instruction;
+pub use seen::Seen;
 
 use crate::compare::{Difference, Run};
 use crate::oracle::Oracle;
 use crate::program::Program;
 
 /// All that are known of an implementation.
-#[must_use]
-pub const fn all(oracle: Oracle) -> &'static [Departure] {
-    match oracle {
-        Oracle::Qemu => qemu::ALL,
-        Oracle::Spike => spike::ALL,
-    }
+pub fn all(oracle: Oracle) -> impl Iterator<Item = &'static Departure> + Clone {
+    let (all, more) = match oracle {
+        Oracle::Qemu => (qemu::ALL, control_flow::ALL),
+        Oracle::Spike => (spike::ALL, &[][..]),
+    };
+    all.iter().chain(more)
 }
 
 /// Requirements of the specification that an implementation departs from.
 #[must_use]
 pub fn section(oracle: Oracle, name: &str) -> &'static str {
     all(oracle)
-        .iter()
         .find(|departure| departure.name == name)
         .map_or("", |departure| departure.section)
 }
@@ -60,9 +62,8 @@ pub fn explain(
         };
         let explains = |departure: &&Departure| (departure.explains)(&seen);
         // What misleads explains all that comes after it.
-        let known = all(oracle);
-        let misleading = known.iter().filter(|departure| departure.misleads);
-        let harmless = known.iter().filter(|departure| !departure.misleads);
+        let misleading = all(oracle).filter(|departure| departure.misleads);
+        let harmless = all(oracle).filter(|departure| !departure.misleads);
         match misleading.chain(harmless).find(explains) {
             Some(departure) => {
                 if !explained.departures.contains(&departure.name) {

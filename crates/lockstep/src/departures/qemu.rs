@@ -1,7 +1,10 @@
 //! QEMU 10.0.
 
-use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
-use super::seen::{FLOAT, Instruction, VECTORS, is_timer};
+use super::departure::{
+    DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE, TWO_WIDTHS,
+};
+use super::instruction::Instruction;
+use super::seen::{FLOAT, VECTORS, is_timer};
 use crate::assembler::MRET;
 use crate::compare::Place;
 use crate::csr;
@@ -116,15 +119,7 @@ pub(super) const ALL: &[Departure] = &[
             seen.only_ours(|cause, instruction| cause == 2 && instruction.is_integer_extension())
         },
     },
-    Departure {
-        name: "a vector register may be read with two widths",
-        section: "unprivileged specification, \"V\", \"Vector Operands\": encodings that read a \
-            register with more than one EEW are reserved",
-        misleads: true,
-        explains: |seen| {
-            seen.only_ours(|cause, instruction| cause == 2 && instruction.may_read_two_widths())
-        },
-    },
+    TWO_WIDTHS,
     Departure {
         name: "htinst ignores writes",
         section: "privileged specification, hypervisor extension, htinst: WARL, holds what a trap \

@@ -1,7 +1,10 @@
 //! Spike.
 
-use super::departure::{DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE};
-use super::seen::{CLEAN, FLOAT, Instruction, Seen, is_timer};
+use super::departure::{
+    DEADLINE, Departure, ENDLESS_LOOP, RESERVATION_WAIT, TIMER_DUE, TWO_WIDTHS,
+};
+use super::instruction::Instruction;
+use super::seen::{CLEAN, FLOAT, Seen, is_timer};
 use crate::compare::Place;
 use crate::csr;
 use crate::layout::PAGE;
@@ -51,6 +54,31 @@ pub(super) const ALL: &[Departure] = &[
     ENDLESS_LOOP,
     TIMER_DUE,
     DEADLINE,
+    TWO_WIDTHS,
+    Departure {
+        name: "vector arithmetic whose vstart is not zero raises an illegal instruction",
+        section: "a choice: unprivileged specification, \"V\", \"Vector Start Index (vstart) Register\": values that an \
+            implementation never produces for the instruction may be refused",
+        misleads: true,
+        explains: |seen| {
+            seen.only_theirs(|cause, instruction| cause == 2 && instruction.is_vector_arithmetic())
+        },
+    },
+    Departure {
+        name: "VSETVLI and VSETVL of x0 and x0 set vill where they change VLMAX",
+        section: "a choice: unprivileged specification, \"V\", \"AVL encoding\": reserved, vill may be set",
+        misleads: true,
+        explains: |seen| {
+            let is_refused =
+                |cause, instruction: Instruction| cause == 2 && instruction.is_vector();
+            seen.has(Instruction::keeps_vector_length)
+                && (seen.only_theirs(is_refused)
+                    || seen.both(|left, right, instruction| {
+                        left != 2 && is_refused(right, instruction)
+                    })
+                    || seen.number() == Some(csr::VTYPE) && seen.difference.theirs >> 63 != 0)
+        },
+    },
     Departure {
         name: "cache-block management that neither a load nor a store may do fails as the load does",
         section: "a choice: unprivileged specification, \"CMO\": a store's page fault, guest-page \

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use machine::base::VectorLength;
 use machine::board::PmpEntries;
 use machine::device::Script;
 use machine::hart::{Hart, Wait};
@@ -21,6 +22,8 @@ pub struct Settings {
     pub harts: u32,
     /// Bytes of RAM.
     pub memory: u64,
+    /// Length of the vector registers; zero without a vector unit.
+    pub vectors: VectorLength,
     /// PMP entries of each hart.
     pub pmp_entries: PmpEntries,
     /// When a program has failed that has not ended, in instructions of all harts.
@@ -142,6 +145,7 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
         .clone_into(&mut config.board.isa.mmu);
     config.board.memory = settings.memory;
     config.board.isa.pmp_entries = settings.pmp_entries;
+    config.board.isa.set_vector_length(settings.vectors);
     let length = std::fs::metadata(&program.file)
         .map_err(|error| error.to_string())?
         .len();
