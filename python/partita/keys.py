@@ -20,7 +20,7 @@ class Disk(Table):
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
-    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
+    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk,
     image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
     image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
@@ -120,13 +120,6 @@ class Terminals(Table):
 class Vm(Table):
     """The keys of vm.NAME."""
 
-    kernel: str = field(metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
-    """Kernel: a RISC-V Linux Image, or another file with its header. Takes a path from the system file's folder, or one
-    of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk,
-    image:database/disk, image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
-    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: kernel =
-    "image:debian/kernel"
-    """
     memory: str = field(metadata={'key': 'memory', 'check': {'text': '^[0-9]+ *[A-Za-z]+$'}})
     """Memory of the VM. Takes a size in multiples of 2 MiB (B, KiB, MiB, GiB). Without it: must be given. Example:
     memory = "512 MiB"
@@ -172,6 +165,15 @@ class Vm(Table):
     VM has failed. 0 is never. Takes a whole number of faults, 0 to 4294967295. Without it: 1000000. Example:
     fault-limit = 100000
     """
+    firmware: str | None = field(default=None, metadata={'key': 'firmware', 'check': {'text': '', 'path': True}})
+    """Firmware, in the place of a kernel: it reads the guest's disks and starts what it finds there. image:u-boot is
+    Debian's U-Boot; a file of your own is an ELF file for QEMU's board, a flat program for address 0x80200000, or an
+    Image. placement is resident and io is general unless the VM says otherwise. Takes a path from the system file's
+    folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk,
+    image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk, image:system/initrd,
+    image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: none. Example:
+    firmware = "image:u-boot"
+    """
     hide: Sequence[Literal['sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt']] | None = field(default=None, metadata={'key': 'hide', 'check': {'each': {'words': ('sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt')}}})
     """Extensions that the guest's device tree does not name, though the harts have them. Without v, vector instructions
     are illegal. Takes a list of some of sscofpmf, ssnpm, sstc, supm, svade, svadu, svinval, svnapot, svpbmt, v, zabha,
@@ -180,15 +182,23 @@ class Vm(Table):
     """
     initrd: str | None = field(default=None, metadata={'key': 'initrd', 'check': {'text': '', 'path': True}})
     """Initial RAM disk. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
-    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
-    it: none. Example: initrd = "image:debian/initrd"
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: none. Example: initrd = "image:debian/initrd"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the VM's disks, network cards and entropy source: direct, by the guest's own driver, whose device
     reaches all memory, so that the guest must be trusted; general, through the hypervisor, which checks each request;
     fast, the same with less work for simple requests. Takes direct, general, fast. Without it: direct. Example: io =
     "general"
+    """
+    kernel: str | None = field(default=None, metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
+    """Kernel: a RISC-V Linux Image, as it is or compressed, another file with its header, or an ELF file for QEMU's
+    board. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: none: either kernel or firmware must be given. Example: kernel =
+    "image:debian/kernel"
     """
     network: Sequence[str | Card] | None = field(default=None, metadata={'key': 'network', 'check': {'each': {'any': [{'text': ''}, {'table': 'Card'}]}}})
     """Network cards, one for each name of a network. VMs on the same network see each other and nobody else. Where
@@ -237,7 +247,7 @@ class SharedDisk(Table):
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
-    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
+    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk,
     image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
     image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """

@@ -273,9 +273,13 @@ fn kernels() -> Reader {
             }
             FILE.with(|file| {
                 std::fs::write(file.path(), bytes).unwrap();
-                let packed = system::kernel::is_packed(file.path());
-                let read = system::kernel::read(file.path());
-                format!("{} {}", text(&packed), text(&read))
+                let forms = [system::BootForm::Kernel, system::BootForm::Firmware];
+                let told = forms.map(|form| {
+                    let packed = system::kernel::is_packed(file.path(), form);
+                    let read = system::kernel::read(file.path(), form);
+                    format!("{} {}", text(&packed), text(&read))
+                });
+                told.join(" ")
             })
         },
     }

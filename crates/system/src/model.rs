@@ -101,6 +101,26 @@ pub struct Card {
     pub io: Option<Located<Io>>,
 }
 
+/// Form of what a VM boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootForm {
+    /// A kernel: a RISC-V Linux `Image` or an ELF file.
+    Kernel,
+    /// A firmware, which reads the guest's disks. It may be a flat program without a header.
+    Firmware,
+}
+
+impl BootForm {
+    /// Name of the key.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Kernel => keys::KERNEL.name(),
+            Self::Firmware => keys::FIRMWARE.name(),
+        }
+    }
+}
+
 /// One virtual machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vm {
@@ -114,8 +134,10 @@ pub struct Vm {
     pub memory: Located<Bytes>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
-    /// The kernel, in the form of an RISC-V Linux `Image`.
+    /// What it boots.
     pub kernel: Located<FileName>,
+    /// Form of that.
+    pub boot: BootForm,
     /// The initial RAM disk.
     pub initrd: Option<Located<FileName>>,
     /// The kernel's command line.

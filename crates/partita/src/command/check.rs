@@ -84,7 +84,7 @@ fn is_no_linux(vm: &Vm) -> bool {
     let FileName::Path(path) = &vm.kernel.value else {
         return false;
     };
-    let kernel = system::kernel::read(path);
+    let kernel = system::kernel::read(path, vm.boot);
     kernel.is_ok_and(|kernel| !kernel.windows(BANNER.len()).any(|part| part == BANNER))
 }
 

@@ -47,7 +47,7 @@ fn u_boot_starts_what_the_disk_holds() {
     let folder = tempfile::tempdir().unwrap();
     disk(folder.path());
     let system = "harts = 2\nmemory = \"1 GiB\"\ntime-limit = \"60 s\"\n[vm.own]\nvcpus = 2\nmemory = \"256 MiB\"\nshare = 1\n\
-                  kernel = \"image:u-boot/firmware\"\nplacement = \"paged\"\nio = \"general\"\ndisks = [{ file = \"disk\" }]\n";
+                  firmware = \"image:u-boot\"\ndisks = [{ file = \"disk\" }]\n";
     let path = folder.path().join("system.toml");
     fs::write(&path, system).unwrap();
     let mut command = run_command("machine", path.to_str().unwrap());
@@ -62,4 +62,37 @@ fn u_boot_starts_what_the_disk_holds() {
     ] {
         assert!(text.contains(told), "{told}: {text}");
     }
+}
+
+/// systemd-boot on the guest's disk starts a stock kernel, and U-Boot keeps EFI's variables on the disk.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn u_boot_starts_an_efi_boot_manager() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let cache = system::cache::Cache::from_environment().unwrap();
+    runner::images::ensure(&cache, &["efi/disk"], &guest_images::Progress::new()).unwrap();
+    let disk = folder.path().join("disk");
+    fs::copy(cache.built("efi/disk").unwrap(), &disk).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems/firmware.toml");
+    let mut command = run_command("machine", example.to_str().unwrap());
+    let own = format!("vm.own.disks=[{{ file = {disk:?}, persistent = true }}]");
+    let output = command
+        .args(["--without-native", "--set", &own])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    for told in [
+        "Debian with a shell",
+        "EFI stub: Booting Linux Kernel",
+        "efi: EFI v",
+        "partita-guest end ok=yes",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    // The name of an entry of FAT, without its point.
+    let bytes = fs::read(&disk).unwrap();
+    assert!(bytes.windows(11).any(|name| name == b"UBOOTEFIVAR"));
 }

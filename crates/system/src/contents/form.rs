@@ -13,6 +13,8 @@ pub(super) struct Form {
     pub(super) name: String,
     /// Remedy.
     pub(super) remedy: String,
+    /// Set if the file's first bytes name the form; clear if they could be a program's.
+    pub(super) is_known: bool,
 }
 
 impl Form {
@@ -20,6 +22,7 @@ impl Form {
         Self {
             name: name.into(),
             remedy: remedy.into(),
+            is_known: true,
         }
     }
 }
@@ -96,10 +99,6 @@ pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
     }
     match start {
         [] => Form::new("the file is empty", IMAGE),
-        [0x7f, b'E', b'L', b'F', ..] => Form::new(
-            "it is an ELF file",
-            "make an Image of it: objcopy -O binary, or `make Image` in Linux's tree",
-        ),
         [b'M', b'Z', ..] => Zboot::of(start).map(zboot).unwrap_or_else(|| {
             Form::new(
                 "it is an EFI program without a RISC-V Image's header",
@@ -111,13 +110,17 @@ pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
             "name it as initrd, and the kernel as kernel",
         ),
         start if start.iter().all(is_text) => Form::new("it is text", IMAGE),
-        start if start.len() < IMAGE_HEADER => {
-            Form::new("it is shorter than a kernel's header", IMAGE)
-        }
-        _ => Form::new(
-            "the mark of a RISC-V Image, RSC at byte 56, is missing",
-            IMAGE,
-        ),
+        start if start.len() < IMAGE_HEADER => Form {
+            is_known: false,
+            ..Form::new("it is shorter than a kernel's header", IMAGE)
+        },
+        _ => Form {
+            is_known: false,
+            ..Form::new(
+                "the mark of a RISC-V Image, RSC at byte 56, is missing",
+                IMAGE,
+            )
+        },
     }
 }
 
