@@ -19,10 +19,11 @@ class Disk(Table):
     """The keys of vm.NAME.disks.0."""
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
-    """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
-    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
+    Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
+    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk,
+    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
+    it: must be given. Example: file = "image:debian/disk"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the device, as vm.NAME.io. Takes direct, general, fast. Without it: the VM's. Example: io = "fast"
@@ -33,10 +34,14 @@ class Disk(Table):
     """
     raw: bool | None = field(default=None, metadata={'key': 'raw', 'check': {'truth': True}})
     """Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form
-    does, such as qcow2, is refused. Takes true or false. Without it: false. Example: raw = true
+    does, such as qcow2, is converted. Takes true or false. Without it: false. Example: raw = true
     """
     slot: int | None = field(default=None, metadata={'key': 'slot', 'check': {'number': (0, 7)}})
     """virtio-mmio slot of the board. Takes a whole number, 0 to 7. Without it: the next free slot. Example: slot = 0
+    """
+    snapshot: str | None = field(default=None, metadata={'key': 'snapshot', 'check': {'text': ''}})
+    """Snapshot in a qcow2 image with which the disk begins, by its name. Takes a text of at most 1023 bytes. Without
+    it: the present state. Example: snapshot = "before"
     """
 
 
@@ -161,7 +166,7 @@ class Vm(Table):
     none. Example: experiment = { ple-window = 0 }
     """
     fault_limit: int | None = field(default=None, metadata={'key': 'fault-limit', 'check': {'number': (0, 4294967295)}})
-    """Guest page faults of a vCPU in a row, by one instruction at one address where the VM has nothing, after which the
+    """Guest page faults of a vCPU in a row, at up to four addresses in turn where the VM has nothing, after which the
     VM has failed. 0 is never. Takes a whole number of faults, 0 to 4294967295. Without it: 1000000. Example:
     fault-limit = 100000
     """
@@ -246,10 +251,11 @@ class SharedDisk(Table):
     """The keys of disk.NAME."""
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
-    """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
-    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
+    Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
+    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk,
+    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
+    it: must be given. Example: file = "image:debian/disk"
     """
     persistent: bool | None = field(default=None, metadata={'key': 'persistent', 'check': {'truth': True}})
     """Keeps what guests write in the file. Otherwise each run begins with the same image. Takes true or false. Without
@@ -257,10 +263,14 @@ class SharedDisk(Table):
     """
     raw: bool | None = field(default=None, metadata={'key': 'raw', 'check': {'truth': True}})
     """Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form
-    does, such as qcow2, is refused. Takes true or false. Without it: false. Example: raw = true
+    does, such as qcow2, is converted. Takes true or false. Without it: false. Example: raw = true
     """
     slot: int | None = field(default=None, metadata={'key': 'slot', 'check': {'number': (0, 7)}})
     """virtio-mmio slot of the board. Takes a whole number, 0 to 7. Without it: the next free slot. Example: slot = 0
+    """
+    snapshot: str | None = field(default=None, metadata={'key': 'snapshot', 'check': {'text': ''}})
+    """Snapshot in a qcow2 image with which the disk begins, by its name. Takes a text of at most 1023 bytes. Without
+    it: the present state. Example: snapshot = "before"
     """
 
 

@@ -11,6 +11,7 @@ mod apt;
 mod board;
 mod builder;
 mod compiler;
+mod convert;
 mod database;
 mod debian;
 mod disk;
@@ -33,6 +34,7 @@ mod small_guests;
 mod u_boot;
 
 pub use apt::KEYRING;
+pub use convert::convert;
 pub use error::ImagesError;
 pub use folders::{ensure, forget, packages};
 pub use progress::Progress;

@@ -2,15 +2,16 @@
 //!
 //! A system can be read without this, as what is in files does not matter to who only plans runs.
 
+mod disk;
 mod form;
 
-use super::{BootForm, Bytes, Disk, Document, FileName, Located, Problem, System, Vm};
+use super::{BootForm, Bytes, Document, FileName, Located, Problem, System, Vm};
 use crate::cache::{Cache, U_BOOT};
 use crate::kernel::program::ELF;
 use abi::keys;
 use abi::system::Placement;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Bytes at the beginning of a file that are read: the header of a RISC-V `Image` has 64 (Linux,
@@ -19,8 +20,6 @@ const HEADER: usize = 128;
 /// Where in it stand the offset of the kernel in RAM and the RAM that it takes.
 const TEXT_OFFSET: usize = 8;
 const IMAGE_SIZE: usize = 16;
-/// A disk is read and written in sectors of so many bytes (virtio 1.2, §5.2).
-const SECTOR: u64 = 512;
 
 /// Looks into every kernel and disk that is a file of the user's own, and at the sizes of what was built.
 pub fn contents(document: &Document, system: &System) -> Vec<Problem> {
@@ -42,7 +41,7 @@ fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Pr
         }
     }
     for (key, disk) in system.all_disks() {
-        if let Some((message, remedy)) = disk_file(disk) {
+        if let Some((message, remedy)) = disk::mistake(disk, disk::has_converter()) {
             let key = format!("{key}.file");
             problems.push(problem(document, &disk.file, key, message, &remedy));
         }
@@ -155,15 +154,6 @@ fn oversize(vm: &Vm, cache: Option<&Cache>, start: &[u8], length: u64) -> Option
     })
 }
 
-/// The first bytes of a file, as many as a header has, and its length.
-fn head(path: &Path) -> std::io::Result<(Vec<u8>, u64)> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut start = Vec::new();
-    file.take(HEADER as u64).read_to_end(&mut start)?;
-    Ok((start, length))
-}
-
 /// Returns true if a file is an ISO 9660 image: a volume descriptor begins at its sector 16 (ECMA-119, 6.3 and 8.1).
 fn is_iso(path: &Path) -> bool {
     use std::os::unix::fs::FileExt;
@@ -171,33 +161,6 @@ fn is_iso(path: &Path) -> bool {
     let mut descriptor = [0; 6];
     let read = File::open(path).and_then(|file| file.read_exact_at(&mut descriptor, DESCRIPTOR_AT));
     read.is_ok() && descriptor.get(1..) == Some(b"CD001")
-}
-
-/// Mistake of a disk's file, and what to do about it.
-fn disk_file(disk: &Disk) -> Option<(String, String)> {
-    let FileName::Path(path) = &disk.file.value else {
-        return None;
-    };
-    let metadata = std::fs::metadata(path).ok()?;
-    // The size of a device is not its file's.
-    if !metadata.is_file() {
-        return None;
-    }
-    // A file that cannot be read is refused where it is opened.
-    let (start, length) = head(path).ok()?;
-    let form = form::of_disk(&start, path).filter(|_| !disk.get(keys::RAW));
-    if let Some(form) = form {
-        return Some((format!("this is no raw disk: {}", form.name), form.remedy));
-    }
-    let message = match length {
-        0 => String::from("the disk's file is empty"),
-        length if !length.is_multiple_of(SECTOR) => format!(
-            "the disk's file has {length} bytes, which is not a number of whole sectors of {SECTOR}"
-        ),
-        _ => return None,
-    };
-    let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
-    Some((message, String::from(remedy)))
 }
 
 #[cfg(test)]
@@ -327,14 +290,18 @@ mod tests {
             disk[at..at + begins.len()].copy_from_slice(begins);
             disk
         };
-        let descriptor = b"# Disk DescriptorFile\nversion=1\n";
         for (disk, form, remedy) in [
-            (disk(b"QFI\xfb\0\0\0\x03", 0), "qcow2", "qemu-img convert"),
-            (disk(b"KDMV", 0), "VMDK", "qemu-img convert"),
-            (disk(descriptor, 0), "VMDK", "qemu-img convert"),
-            (disk(b"vhdxfile", 0), "VHDX", "qemu-img convert"),
-            (disk(b"conectix", 0), "VHD", "qemu-img convert"),
-            (disk(b"\x7f\x10\xda\xbe", 64), "VDI", "qemu-img convert"),
+            (disk(b"QED\0", 0), "QED", "qemu-img convert"),
+            (
+                disk(b"WithoutFreeSpace", 0),
+                "Parallels",
+                "qemu-img convert",
+            ),
+            (
+                disk(b"# Disk DescriptorFile\nversion=1\n", 0),
+                "description",
+                "qemu-img convert",
+            ),
             (disk(b"\x1f\x8b", 0), "gzip", "gunzip"),
             (disk(b"\xfd7zXZ\0", 0), "xz", "unxz"),
             (disk(b"\x28\xb5\x2f\xfd", 0), "zstd", "unzstd"),

@@ -306,15 +306,18 @@ rows! {
     /// Parameters for experiments, which no VM needs.
     VM_EXPERIMENT: Structure = host [Vm] "experiment", Takes::Table(Scope::VmExperiment), NONE, "{ ple-window = 0 }";
 
-    /// Image of the disk, in raw form.
+    /// Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's `qemu-img` makes a raw disk in the cache.
     DISK_FILE: Structure = host [Disk, SharedDisk] "file", Takes::File, REQUIRED, "\"image:debian/disk\"";
 
     /// Keeps what guests write in the file. Otherwise each run begins with the same image.
     PERSISTENT: bool = host [Disk, SharedDisk] "persistent", Takes::Flag, OFF, "true";
 
     /// Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form does, such as qcow2, is
-    /// refused.
+    /// converted.
     RAW: bool = host [Disk, SharedDisk] "raw", Takes::Flag, OFF, "true";
+
+    /// Snapshot in a qcow2 image with which the disk begins, by its name.
+    SNAPSHOT: Structure = host [Disk, SharedDisk] "snapshot", Takes::Text(1023), Without::Follows("the present state"), "\"before\"";
 
     /// virtio-mmio slot of the board.
     SLOT: Option<u32> = host [Disk, SharedDisk] "slot", number(0, MAX_BOARD_SLOTS as u32 - 1, ""), Without::Follows("the next free slot"), "0";
