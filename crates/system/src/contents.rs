@@ -14,9 +14,9 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Bytes at the beginning of a file that are read: the header of a RISC-V `Image` has 64 (Linux,
-/// `Documentation/arch/riscv/boot-image-header.rst`), and VDI has its signature behind them.
-const HEADER: usize = 128;
+/// Bytes at the beginning of a kernel's file that are read: the header of a RISC-V `Image` (Linux,
+/// `Documentation/arch/riscv/boot-image-header.rst`).
+const HEADER: usize = 64;
 /// Where in it stand the offset of the kernel in RAM and the RAM that it takes.
 const TEXT_OFFSET: usize = 8;
 const IMAGE_SIZE: usize = 16;

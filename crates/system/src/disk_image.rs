@@ -3,11 +3,15 @@
 //! The files are somebody else's: what they say of other files is an allegation. Only plain files are followed, to a bounded depth, and each
 //! of a chain once.
 
+mod mistake;
 pub mod qcow2;
 mod vmdk;
 
+pub use mistake::ImageMistake;
+
 use crate::cache::Cache;
 use crate::fingerprint::Fingerprint;
+use mistake::at;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -82,27 +86,6 @@ impl Form {
         });
         found.map(|(.., form)| *form)
     }
-}
-
-/// Mistake of a disk's image.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageMistake {
-    /// A file cannot be read.
-    #[error("{path}: {error}", path = path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Cause.
-        error: std::io::Error,
-    },
-    /// A file is broken, or refers to what is not read.
-    #[error("{path}: {what}", path = path.display())]
-    Refused {
-        /// The file.
-        path: PathBuf,
-        /// Cause.
-        what: String,
-    },
 }
 
 /// An image that is no raw disk, with all files that it is made of.
@@ -200,13 +183,6 @@ fn form_of(path: &Path) -> Result<Option<Form>, ImageMistake> {
 
 fn metadata(path: &Path) -> Result<Metadata, ImageMistake> {
     std::fs::metadata(path).map_err(at(path))
-}
-
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> ImageMistake {
-    |error| ImageMistake::File {
-        path: path.to_owned(),
-        error,
-    }
 }
 
 impl Image {

@@ -163,7 +163,7 @@ pub struct Vm {
     pub memory: Located<Bytes>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
-    /// What it boots.
+    /// Kernel or firmware that it boots.
     pub kernel: Located<FileName>,
     /// Form of that.
     pub boot: BootForm,

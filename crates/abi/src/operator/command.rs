@@ -18,7 +18,7 @@ pub enum VmAction {
     Resume,
 }
 
-/// What a VM may use of what it has.
+/// Part of a VM's resources that it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// At most so many vCPUs started at a time.

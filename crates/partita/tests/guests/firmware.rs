@@ -106,7 +106,7 @@ const A7: u32 = 17;
 
 /// A program that writes a line by SBI's debug console and powers off (SBI 2.0, chapters 12 and 10).
 fn program(line: &str) -> Vec<u8> {
-    const ECALL: u32 = 0x73;
+    let environment_call = 0x73;
     let add = |rd: u32, rs: u32, value: u32| value << 20 | rs << 15 | rd << 7 | 0x13;
     let load_upper = |rd: u32, value: u32| value & 0xffff_f000 | rd << 7 | 0x37;
     let code = [
@@ -118,12 +118,12 @@ fn program(line: &str) -> Vec<u8> {
         load_upper(A7, 0x4442_434e),
         add(A7, A7, 0x34e),
         add(A6, 0, 0),
-        ECALL,
+        environment_call,
         load_upper(A7, 0x5352_5354),
         add(A7, A7, 0x354),
         add(A0, 0, 0),
         add(A1, 0, 0),
-        ECALL,
+        environment_call,
         // jal zero, 0
         0x6f,
     ];

@@ -1,6 +1,5 @@
 //! Check of a disk's file: a raw disk of whole sectors, or an image of which `qemu-img` makes one.
 
-use super::HEADER;
 use super::form;
 use crate::disk_image::qcow2::Header;
 use crate::disk_image::{Form, Image};
@@ -12,6 +11,8 @@ use std::path::Path;
 
 /// A disk is read and written in sectors of so many bytes (virtio 1.2, §5.2).
 const SECTOR: u64 = 512;
+/// Bytes at the beginning of a file that are read: VDI has its signature behind the first 64.
+const START: usize = 128;
 /// Program that converts images.
 const CONVERTER: &str = "qemu-img";
 
@@ -101,12 +102,12 @@ fn no_snapshot(disk: &Disk) -> Option<(String, String)> {
     })
 }
 
-/// The first bytes of a file, as many as a header has, and its length.
+/// The first bytes of a file, and its length.
 fn head(path: &Path) -> std::io::Result<(Vec<u8>, u64)> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
     let mut start = Vec::new();
-    file.take(HEADER as u64).read_to_end(&mut start)?;
+    file.take(START as u64).read_to_end(&mut start)?;
     Ok((start, length))
 }
 

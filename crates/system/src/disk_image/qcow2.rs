@@ -1,6 +1,6 @@
 //! The header of a qcow2 image (QEMU, `docs/interop/qcow2.rst`): the backing file and the names of the snapshots. `qemu-img` reads the rest.
 
-use super::{ImageMistake, at};
+use super::mistake::{ImageMistake, at};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;

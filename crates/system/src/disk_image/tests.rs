@@ -66,7 +66,7 @@ fn chains_are_followed_from_each_files_folder() {
 }
 
 #[test]
-fn raw_disks_change_with_each_file_of_a_chain() {
+fn raw_disks_follow_every_backing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let cache = Cache::new(path("cache"));

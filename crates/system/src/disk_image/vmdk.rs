@@ -1,7 +1,7 @@
 //! VMDK images of one file (VMware, Virtual Disk Format 5.0). A descriptor can name further files; images with any other file than their own
 //! are refused.
 
-use super::{ImageMistake, at};
+use super::mistake::{ImageMistake, at};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
