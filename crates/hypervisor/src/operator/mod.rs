@@ -258,7 +258,7 @@ fn list(system: &Hypervisor) {
         };
         let [asked, given] = [&vm.asked_pages, &vm.given_pages].map(|pages| {
             let pages = pages.load(Ordering::Relaxed);
-            u64::from(pages) * PAGE_SIZE >> 20
+            (u64::from(pages) * PAGE_SIZE) >> 20
         });
         if asked != 0 || given != 0 {
             resident += &alloc::format!(" ({given} of {asked} asked for are given back)");
