@@ -150,12 +150,13 @@ pub fn packages(cache: &Cache, files: &[&str]) -> (pinned::Packages, Vec<&'stati
     let (mut all, mut unknown) = (pinned::Packages::new(), Vec::new());
     for folder in FOLDERS {
         let own = |file: &&str| folder_of(file).is_some_and(|other| other.name() == folder.name());
-        // What is made of others' files has no packages of its own.
-        if !files.iter().any(own) || !folder.needs().is_empty() {
+        if !files.iter().any(own) {
             continue;
         }
         match pinned::of_folder(&cache.folder().join(folder.name())) {
             Some(packages) => all.extend(packages),
+            // What is made of others' files alone has no packages of its own.
+            None if !folder.needs().is_empty() => {}
             None => unknown.push(folder.name()),
         }
     }
