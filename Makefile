@@ -8,7 +8,7 @@ BARE := -p hypervisor -p exerciser
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
 
-.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance conformance-all bench boards site clean
+.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance conformance-all bench boards guests site clean
 
 all: build
 
@@ -51,6 +51,10 @@ bench: setup build
 # Two Debian guests on every form of QEMU's board, and the page of what passes; takes an hour.
 boards: setup build
 	scripts/boards
+
+# Guests of other people's making, each to its end, and the page of what ran; takes some minutes.
+guests: setup build
+	scripts/guests
 
 # The pages of docs with search, and the API documentation beside them: target/site.
 site:

@@ -19,10 +19,11 @@ class Disk(Table):
     """The keys of vm.NAME.disks.0."""
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
-    """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
-    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
+    Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
+    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk,
+    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
+    it: must be given. Example: file = "image:debian/disk"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the device, as vm.NAME.io. Takes direct, general, fast. Without it: the VM's. Example: io = "fast"
@@ -33,10 +34,14 @@ class Disk(Table):
     """
     raw: bool | None = field(default=None, metadata={'key': 'raw', 'check': {'truth': True}})
     """Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form
-    does, such as qcow2, is refused. Takes true or false. Without it: false. Example: raw = true
+    does, such as qcow2, is converted. Takes true or false. Without it: false. Example: raw = true
     """
     slot: int | None = field(default=None, metadata={'key': 'slot', 'check': {'number': (0, 7)}})
     """virtio-mmio slot of the board. Takes a whole number, 0 to 7. Without it: the next free slot. Example: slot = 0
+    """
+    snapshot: str | None = field(default=None, metadata={'key': 'snapshot', 'check': {'text': ''}})
+    """Snapshot in a qcow2 image with which the disk begins, by its name. Takes a text of at most 1023 bytes. Without
+    it: the present state. Example: snapshot = "before"
     """
 
 
@@ -120,13 +125,6 @@ class Terminals(Table):
 class Vm(Table):
     """The keys of vm.NAME."""
 
-    kernel: str = field(metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
-    """Kernel: a RISC-V Linux Image, or another file with its header. Takes a path from the system file's folder, or one
-    of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk,
-    image:database/disk, image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
-    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: kernel =
-    "image:debian/kernel"
-    """
     memory: str = field(metadata={'key': 'memory', 'check': {'text': '^[0-9]+ *[A-Za-z]+$'}})
     """Memory of the VM. Takes a size in multiples of 2 MiB (B, KiB, MiB, GiB). Without it: must be given. Example:
     memory = "512 MiB"
@@ -168,9 +166,18 @@ class Vm(Table):
     none. Example: experiment = { ple-window = 0 }
     """
     fault_limit: int | None = field(default=None, metadata={'key': 'fault-limit', 'check': {'number': (0, 4294967295)}})
-    """Guest page faults of a vCPU in a row, by one instruction at one address where the VM has nothing, after which the
+    """Guest page faults of a vCPU in a row, at up to four addresses in turn where the VM has nothing, after which the
     VM has failed. 0 is never. Takes a whole number of faults, 0 to 4294967295. Without it: 1000000. Example:
     fault-limit = 100000
+    """
+    firmware: str | None = field(default=None, metadata={'key': 'firmware', 'check': {'text': '', 'path': True}})
+    """Firmware, in the place of a kernel: it reads the guest's disks and starts what it finds there. image:u-boot is
+    Debian's U-Boot; a file of your own is an ELF file for QEMU's board, a flat program for address 0x80200000, or an
+    Image. placement is resident and io is general unless the VM says otherwise. Takes a path from the system file's
+    folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk,
+    image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk, image:system/initrd,
+    image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: none. Example:
+    firmware = "image:u-boot"
     """
     hide: Sequence[Literal['sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt']] | None = field(default=None, metadata={'key': 'hide', 'check': {'each': {'words': ('sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt')}}})
     """Extensions that the guest's device tree does not name, though the harts have them. Without v, vector instructions
@@ -180,15 +187,23 @@ class Vm(Table):
     """
     initrd: str | None = field(default=None, metadata={'key': 'initrd', 'check': {'text': '', 'path': True}})
     """Initial RAM disk. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
-    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
-    it: none. Example: initrd = "image:debian/initrd"
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: none. Example: initrd = "image:debian/initrd"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the VM's disks, network cards and entropy source: direct, by the guest's own driver, whose device
     reaches all memory, so that the guest must be trusted; general, through the hypervisor, which checks each request;
     fast, the same with less work for simple requests. Takes direct, general, fast. Without it: direct. Example: io =
     "general"
+    """
+    kernel: str | None = field(default=None, metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
+    """Kernel: a RISC-V Linux Image, as it is or compressed, another file with its header, or an ELF file for QEMU's
+    board. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: none: either kernel or firmware must be given. Example: kernel =
+    "image:debian/kernel"
     """
     network: Sequence[str | Card] | None = field(default=None, metadata={'key': 'network', 'check': {'each': {'any': [{'text': ''}, {'table': 'Card'}]}}})
     """Network cards, one for each name of a network. VMs on the same network see each other and nobody else. Where
@@ -236,10 +251,11 @@ class SharedDisk(Table):
     """The keys of disk.NAME."""
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
-    """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
-    image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
+    Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
+    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk,
+    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
+    it: must be given. Example: file = "image:debian/disk"
     """
     persistent: bool | None = field(default=None, metadata={'key': 'persistent', 'check': {'truth': True}})
     """Keeps what guests write in the file. Otherwise each run begins with the same image. Takes true or false. Without
@@ -247,10 +263,14 @@ class SharedDisk(Table):
     """
     raw: bool | None = field(default=None, metadata={'key': 'raw', 'check': {'truth': True}})
     """Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form
-    does, such as qcow2, is refused. Takes true or false. Without it: false. Example: raw = true
+    does, such as qcow2, is converted. Takes true or false. Without it: false. Example: raw = true
     """
     slot: int | None = field(default=None, metadata={'key': 'slot', 'check': {'number': (0, 7)}})
     """virtio-mmio slot of the board. Takes a whole number, 0 to 7. Without it: the next free slot. Example: slot = 0
+    """
+    snapshot: str | None = field(default=None, metadata={'key': 'snapshot', 'check': {'text': ''}})
+    """Snapshot in a qcow2 image with which the disk begins, by its name. Takes a text of at most 1023 bytes. Without
+    it: the present state. Example: snapshot = "before"
     """
 
 

@@ -273,10 +273,39 @@ fn kernels() -> Reader {
             }
             FILE.with(|file| {
                 std::fs::write(file.path(), bytes).unwrap();
-                let packed = system::kernel::is_packed(file.path());
-                let read = system::kernel::read(file.path());
-                format!("{} {}", text(&packed), text(&read))
+                let forms = [system::BootForm::Kernel, system::BootForm::Firmware];
+                let told = forms.map(|form| {
+                    let packed = system::kernel::is_packed(file.path(), form);
+                    let read = system::kernel::read(file.path(), form);
+                    format!("{} {}", text(&packed), text(&read))
+                });
+                told.join(" ")
             })
+        },
+    }
+}
+
+/// The header of a qcow2 image, with a backing file and two snapshots.
+fn disk_images() -> Reader {
+    let mut header = vec![0; 256];
+    header[..8].copy_from_slice(b"QFI\xfb\0\0\0\x03");
+    header[8..20].copy_from_slice(b"\0\0\0\0\0\0\0\xf0\0\0\0\x03");
+    header[60..72].copy_from_slice(b"\0\0\0\x02\0\0\0\0\0\0\0\x68");
+    for entry in [0x68, 0x98] {
+        header[entry + 12..entry + 16].copy_from_slice(b"\0\x01\0\x02");
+    }
+    Reader {
+        name: "disk image",
+        seeds: vec![header],
+        words: &["QFI\u{fb}", "\0\0\0\u{2}", "json:"],
+        read: |bytes| {
+            let part = |place: u64, length: usize| {
+                let place = usize::try_from(place).unwrap_or(usize::MAX);
+                let there = bytes.get(place..place.saturating_add(length));
+                let there = there.map(<[u8]>::to_vec);
+                there.ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
+            };
+            text(&system::disk_image::qcow2::Header::of(&part))
         },
     }
 }
@@ -374,6 +403,7 @@ readers! {
     profiles any_profile_is_answered soak_any_profile_is_answered
     images any_system_image_is_answered soak_any_system_image_is_answered
     kernels any_kernel_is_answered soak_any_kernel_is_answered
+    disk_images any_disk_image_is_answered soak_any_disk_image_is_answered
     requests any_request_is_answered soak_any_request_is_answered
     results any_results_are_answered soak_any_results_are_answered
 }

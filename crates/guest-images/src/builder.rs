@@ -28,7 +28,7 @@ impl Builder<'_> {
             .iter()
             .map(|(path, keep)| {
                 let path = path.display().to_string();
-                format!("{{ file = {path:?}, keep = {keep} }}")
+                format!("{{ file = {path:?}, persistent = {keep} }}")
             })
             .collect();
         let text = format!(

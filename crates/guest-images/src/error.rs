@@ -24,6 +24,9 @@ pub enum ImagesError {
         /// The problem.
         error: std::io::Error,
     },
+    /// A disk's image.
+    #[error(transparent)]
+    Image(#[from] system::disk_image::ImageMistake),
     /// A program could not be started.
     #[error("{program} cannot be started ({error}); on Debian the package {package} has it")]
     Program {

@@ -4,7 +4,7 @@ use crate::debian::Guests;
 use crate::error::{ImagesError, at};
 use crate::progress::Progress;
 use crate::recipe::{Folder, RunGuest, Site};
-use crate::{board, compiler, database, pinned, root_filesystem, site, small_guests, u_boot};
+use crate::{board, compiler, database, efi, pinned, root_filesystem, site, small_guests, u_boot};
 use std::cell::OnceCell;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +17,7 @@ const RECIPE: u32 = 2;
 const STAMP: &str = "stamp";
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 8] = [
+const FOLDERS: [&dyn Folder; 9] = [
     &Guests,
     &board::Board,
     &compiler::Compiler,
@@ -26,6 +26,7 @@ const FOLDERS: [&dyn Folder; 8] = [
     &database::Database,
     &small_guests::VECTORS,
     &u_boot::UBoot,
+    &efi::Efi,
 ];
 
 fn folder_of(file: &str) -> Option<&'static dyn Folder> {
@@ -149,12 +150,13 @@ pub fn packages(cache: &Cache, files: &[&str]) -> (pinned::Packages, Vec<&'stati
     let (mut all, mut unknown) = (pinned::Packages::new(), Vec::new());
     for folder in FOLDERS {
         let own = |file: &&str| folder_of(file).is_some_and(|other| other.name() == folder.name());
-        // What is made of others' files has no packages of its own.
-        if !files.iter().any(own) || !folder.needs().is_empty() {
+        if !files.iter().any(own) {
             continue;
         }
         match pinned::of_folder(&cache.folder().join(folder.name())) {
             Some(packages) => all.extend(packages),
+            // What is made of others' files alone has no packages of its own.
+            None if !folder.needs().is_empty() => {}
             None => unknown.push(folder.name()),
         }
     }

@@ -7,22 +7,17 @@ use crate::error::{ImagesError, at};
 use crate::recipe::{Folder, Site};
 use std::fs;
 use std::hash::{DefaultHasher, Hash};
+use system::kernel::program::{DISTANCE, MEMORY, headed};
 
 /// Package and the files in it.
 const PACKAGE: &str = "u-boot-qemu";
 const PROGRAM: &str = "usr/lib/u-boot/qemu-riscv64_smode/u-boot.bin";
 const LINKED: &str = "usr/lib/u-boot/qemu-riscv64_smode/uboot.elf";
-/// The beginning of a guest's memory, for placements other than `real`.
-const MEMORY: u64 = 0x8000_0000;
-/// Distance of U-Boot from there: that of Linux, too.
-const DISTANCE: u32 = 2 << 20;
 /// Memory behind the program that it clears and uses before it moves itself.
 const ROOM: u64 = 4 << 20;
 /// Place of the device tree's copy from the beginning of memory, and the room behind the tree.
 const TREE: u32 = 4 << 10;
 const TREE_ROOM: u32 = 16 << 10;
-/// Size of the header.
-const HEADER: usize = 64;
 /// Place of the entry point in an ELF file of 64 bits (ELF-64 Object File Format, figure 2).
 const ELF_ENTRY: std::ops::Range<usize> = 24..32;
 
@@ -69,23 +64,7 @@ fn entry(elf: &[u8]) -> Option<u64> {
 /// Image of the program, with a header and the code that prepares its start.
 fn image(program: &[u8]) -> Vec<u8> {
     let end = u64::from(DISTANCE) + program.len() as u64;
-    let mut image = Vec::with_capacity(end as usize);
-    // auipc t0, 0; jalr zero, HEADER(t0)
-    for instruction in [T0 << 7 | 0x17, (HEADER as u32) << 20 | T0 << 15 | 0x67] {
-        image.extend(instruction.to_le_bytes());
-    }
-    // The offset from the beginning of memory, the size with the room behind it, and the flags.
-    for word in [0, end + ROOM, 0] {
-        image.extend(word.to_le_bytes());
-    }
-    // Version 0.2, two reserved words, and the marks.
-    image.extend(2_u32.to_le_bytes());
-    image.extend([0; 12]);
-    image.extend(b"RISCV\0\0\0RSC\x05");
-    image.resize(HEADER, 0);
-    for instruction in start() {
-        image.extend(instruction.to_le_bytes());
-    }
+    let mut image = headed(&start(), end + ROOM);
     image.resize(DISTANCE as usize, 0);
     image.extend(program);
     image

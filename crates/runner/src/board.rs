@@ -1,8 +1,6 @@
 //! Files that a board boots to run a system.
 
-mod disk;
-
-pub use disk::{File, disk};
+pub use guest_images::fat::{File, disk};
 
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_LOAD};

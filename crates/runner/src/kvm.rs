@@ -122,7 +122,8 @@ fn boot_host(system: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Kvm
         let folder = format!("guests/{}", vm.name);
         guests.folder(&folder)?;
         let path = vm.kernel.value.path(cache);
-        let kernel = system::kernel::read(&path).map_err(|error| KvmError::File { path, error })?;
+        let kernel =
+            system::kernel::read(&path, vm.boot).map_err(|error| KvmError::File { path, error })?;
         guests.file(&format!("{folder}/kernel"), 0o644, &kernel)?;
         let initrd = vm.initrd.as_ref().map(|file| file.value.path(cache));
         let initrd = initrd.map(read).transpose()?.unwrap_or_default();

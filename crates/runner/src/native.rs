@@ -13,10 +13,10 @@ use machine::monitor::Report;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use system::System;
 use system::cache::Cache;
 use system::image::slots::Assignment;
 use system::kernel;
+use system::{BootForm, System};
 use tempfile::NamedTempFile;
 
 /// Beginning of the guest's last line if its work is done as it should be.
@@ -95,7 +95,7 @@ fn boot_alone(alone: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Com
     if let Some(vm) = alone.vms.first() {
         chosen.command_line.clone_from(&vm.command_line);
         let path = vm.kernel.value.path(cache);
-        unpacked = unpack(&path).map_err(|error| ComputerError::File {
+        unpacked = unpack(&path, vm.boot).map_err(|error| ComputerError::File {
             path: path.clone(),
             error,
         })?;
@@ -124,12 +124,12 @@ fn boot_alone(alone: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, Com
 }
 
 /// A file with the kernel in `path` unpacked, if it has to be.
-fn unpack(path: &Path) -> std::io::Result<Option<NamedTempFile>> {
-    if !kernel::is_packed(path)? {
+fn unpack(path: &Path, boot: BootForm) -> std::io::Result<Option<NamedTempFile>> {
+    if !kernel::is_packed(path, boot)? {
         return Ok(None);
     }
     let mut file = NamedTempFile::new()?;
-    file.write_all(&kernel::read(path)?)?;
+    file.write_all(&kernel::read(path, boot)?)?;
     Ok(Some(file))
 }
 

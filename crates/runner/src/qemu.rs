@@ -232,7 +232,7 @@ fn add_disk(
     cache: &Cache,
 ) {
     // A comma in a name would end it; QEMU wants it doubled.
-    let path = disk.file.value.path(cache);
+    let path = disk.path(cache);
     let path = path.to_string_lossy().replace(',', ",,");
     let snapshot = if disk.get(keys::PERSISTENT) {
         "off"

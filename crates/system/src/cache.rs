@@ -2,18 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+/// The firmware that a system file names `image:u-boot`.
+pub const U_BOOT: &str = "u-boot/firmware";
+
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 11] = [
+pub const BUILT_FILES: [&str; 12] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
     "board/disk",
     "compiler/disk",
     "database/disk",
+    "efi/disk",
     "perf/initrd",
     "system/disk",
     "system/initrd",
-    "u-boot/firmware",
+    U_BOOT,
     "vectors/initrd",
 ];
 

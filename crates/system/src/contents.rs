@@ -2,25 +2,24 @@
 //!
 //! A system can be read without this, as what is in files does not matter to who only plans runs.
 
+mod disk;
 mod form;
 
-use super::{Bytes, Disk, Document, FileName, Located, Problem, System, Vm};
-use crate::cache::Cache;
+use super::{BootForm, Bytes, Document, FileName, Located, Problem, System, Vm};
+use crate::cache::{Cache, U_BOOT};
+use crate::kernel::program::ELF;
 use abi::keys;
+use abi::system::Placement;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-/// Bytes at the beginning of a file that are read: the header of a RISC-V `Image` has 64 (Linux,
-/// `Documentation/arch/riscv/boot-image-header.rst`), and VDI has its signature behind them.
-const HEADER: usize = 128;
-/// Where in it stand the offset of the kernel in RAM, the RAM that it takes, and the mark of a RISC-V kernel.
+/// Bytes at the beginning of a kernel's file that are read: the header of a RISC-V `Image` (Linux,
+/// `Documentation/arch/riscv/boot-image-header.rst`).
+const HEADER: usize = 64;
+/// Where in it stand the offset of the kernel in RAM and the RAM that it takes.
 const TEXT_OFFSET: usize = 8;
 const IMAGE_SIZE: usize = 16;
-const MARK_AT: usize = 56;
-const MARK: &[u8] = b"RSC\x05";
-/// A disk is read and written in sectors of so many bytes (virtio 1.2, §5.2).
-const SECTOR: u64 = 512;
 
 /// Looks into every kernel and disk that is a file of the user's own, and at the sizes of what was built.
 pub fn contents(document: &Document, system: &System) -> Vec<Problem> {
@@ -35,14 +34,14 @@ fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Pr
             problems.push(problem(
                 document,
                 &vm.kernel,
-                format!("vm.{}.kernel", vm.name),
+                format!("vm.{}.{}", vm.name, vm.boot.key()),
                 message,
                 &remedy,
             ));
         }
     }
     for (key, disk) in system.all_disks() {
-        if let Some((message, remedy)) = disk_file(disk) {
+        if let Some((message, remedy)) = disk::mistake(disk, disk::has_converter()) {
             let key = format!("{key}.file");
             problems.push(problem(document, &disk.file, key, message, &remedy));
         }
@@ -61,50 +60,90 @@ fn problem(
     Problem::new(document, &file.origin, key, message, remedy).with_value(value)
 }
 
-/// Mistake of a VM's kernel, with its remedy.
-fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
-    // What is not built yet is no mistake, and its size is not known.
-    let place = |file: &FileName| match (file, cache) {
+/// Where a file is. What is not built yet is no mistake, and its size is not known.
+fn place(file: &FileName, cache: Option<&Cache>) -> Option<PathBuf> {
+    match (file, cache) {
         (FileName::Path(path), _) => Some(path.clone()),
         (FileName::Built(_), Some(cache)) => Some(file.path(cache)).filter(|path| path.is_file()),
         (FileName::Built(_), None) => None,
+    }
+}
+
+/// Mistake of a VM's kernel or firmware, with its remedy.
+fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
+    if vm.kernel.value == FileName::Built(String::from(U_BOOT)) && is_moved(vm) {
+        return Some(moved());
+    }
+    let path = place(&vm.kernel.value, cache)?;
+    let unreadable = |error: std::io::Error| {
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied => "let this user read it",
+            _ => "name a kernel that is whole",
+        };
+        (format!("it cannot be read: {error}"), String::from(remedy))
     };
-    let path = place(&vm.kernel.value)?;
     let (start, length) = match crate::kernel::head(&path, HEADER) {
         Ok(head) => head,
-        Err(error) => {
-            let remedy = match error.kind() {
-                ErrorKind::PermissionDenied => "let this user read it",
-                _ => "name a kernel that is whole",
-            };
-            return Some((format!("it cannot be read: {error}"), String::from(remedy)));
-        }
+        Err(error) => return Some(unreadable(error)),
     };
+    if crate::kernel::is_image(&start) {
+        return oversize(vm, cache, &start, length);
+    }
+    let form = form::of_kernel(&start, is_iso(&path));
+    if !start.starts_with(ELF) && (vm.boot == BootForm::Kernel || form.is_known) {
+        let what = match vm.boot {
+            BootForm::Kernel => "kernel",
+            BootForm::Firmware => "firmware",
+        };
+        let message = format!("this is no RISC-V {what}: {}", form.name);
+        return Some((message, form.remedy));
+    }
+    let image = match crate::kernel::read(&path, vm.boot) {
+        Ok(image) => image,
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            let message = format!("this is an ELF file that a VM cannot boot: {error}");
+            let remedy = "link it for QEMU's board, from 0x80200000 on; for Linux name arch/riscv/boot/Image of its tree";
+            return Some((message, String::from(remedy)));
+        }
+        Err(error) => return Some(unreadable(error)),
+    };
+    let mistake = is_moved(vm).then(moved);
+    mistake.or_else(|| oversize(vm, cache, &image, image.len() as u64))
+}
+
+/// Returns true if the VM's memory does not begin where a program that cannot move is linked.
+fn is_moved(vm: &Vm) -> bool {
+    vm.get(keys::PLACEMENT) == Placement::Real
+}
+
+/// Mistake of a program that cannot move.
+fn moved() -> (String, String) {
+    let message = "it runs at the address for which it is linked, and placement = \"real\" gives the VM other memory";
+    let remedy = "write placement = \"resident\" and io = \"general\"";
+    (String::from(message), String::from(remedy))
+}
+
+/// Mistake of an image with this beginning and length that takes more memory than its VM has.
+fn oversize(vm: &Vm, cache: Option<&Cache>, start: &[u8], length: u64) -> Option<(String, String)> {
     let number = |at: usize| -> u64 {
         let bytes = start.get(at..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
     };
-    if start.get(MARK_AT..MARK_AT + MARK.len()) != Some(MARK) {
-        let form = form::of_kernel(&start, is_iso(&path));
-        return Some((
-            format!("this is no RISC-V kernel: {}", form.name),
-            form.remedy,
-        ));
-    }
     let takes = number(IMAGE_SIZE)
         .max(length)
         .saturating_add(number(TEXT_OFFSET));
-    let initrd = vm.initrd.as_ref().and_then(|file| place(&file.value));
+    let initrd = vm.initrd.as_ref();
+    let initrd = initrd.and_then(|file| place(&file.value, cache));
     let with_initrd = initrd
         .and_then(|path| std::fs::metadata(path).ok())
         .map_or(0, |metadata| metadata.len());
     let all = takes.saturating_add(with_initrd);
     let memory = vm.memory.value;
     (all > memory.0).then(|| {
-        let what = if with_initrd > 0 {
-            "kernel and initrd take"
-        } else {
-            "the kernel takes"
+        let what = match (with_initrd, vm.boot) {
+            (0, BootForm::Kernel) => "the kernel takes",
+            (0, BootForm::Firmware) => "the firmware takes",
+            _ => "kernel and initrd take",
         };
         let mebibytes = all.div_ceil(1 << 20);
         let next = Bytes((2 * all).next_multiple_of(1 << 26));
@@ -115,15 +154,6 @@ fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
     })
 }
 
-/// The first bytes of a file, as many as a header has, and its length.
-fn head(path: &Path) -> std::io::Result<(Vec<u8>, u64)> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
-    let mut start = Vec::new();
-    file.take(HEADER as u64).read_to_end(&mut start)?;
-    Ok((start, length))
-}
-
 /// Returns true if a file is an ISO 9660 image: a volume descriptor begins at its sector 16 (ECMA-119, 6.3 and 8.1).
 fn is_iso(path: &Path) -> bool {
     use std::os::unix::fs::FileExt;
@@ -131,33 +161,6 @@ fn is_iso(path: &Path) -> bool {
     let mut descriptor = [0; 6];
     let read = File::open(path).and_then(|file| file.read_exact_at(&mut descriptor, DESCRIPTOR_AT));
     read.is_ok() && descriptor.get(1..) == Some(b"CD001")
-}
-
-/// Mistake of a disk's file, and what to do about it.
-fn disk_file(disk: &Disk) -> Option<(String, String)> {
-    let FileName::Path(path) = &disk.file.value else {
-        return None;
-    };
-    let metadata = std::fs::metadata(path).ok()?;
-    // The size of a device is not its file's.
-    if !metadata.is_file() {
-        return None;
-    }
-    // A file that cannot be read is refused where it is opened.
-    let (start, length) = head(path).ok()?;
-    let form = form::of_disk(&start, path).filter(|_| !disk.get(keys::RAW));
-    if let Some(form) = form {
-        return Some((format!("this is no raw disk: {}", form.name), form.remedy));
-    }
-    let message = match length {
-        0 => String::from("the disk's file is empty"),
-        length if !length.is_multiple_of(SECTOR) => format!(
-            "the disk's file has {length} bytes, which is not a number of whole sectors of {SECTOR}"
-        ),
-        _ => return None,
-    };
-    let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
-    Some((message, String::from(remedy)))
 }
 
 #[cfg(test)]
@@ -171,7 +174,7 @@ mod tests {
     fn image(size: u64) -> Vec<u8> {
         let mut image = vec![0; 4096];
         image[IMAGE_SIZE..IMAGE_SIZE + 8].copy_from_slice(&size.to_le_bytes());
-        image[MARK_AT..MARK_AT + 4].copy_from_slice(MARK);
+        image[56..60].copy_from_slice(crate::kernel::MARK);
         image
     }
 
@@ -247,20 +250,58 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_firmware_where_they_are_linked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.toml");
+        let found = |firmware: &[u8], keys: &str| {
+            fs::write(folder.path().join("firmware"), firmware).unwrap();
+            let text = format!(
+                "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                 firmware = \"firmware\"\n{keys}"
+            );
+            let document = Document::new(&path, text, &[]).unwrap();
+            let system = System::read(&document).unwrap();
+            let problems = contents(&document, &system);
+            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            texts.join("\n")
+        };
+        let program = [0x13, 0, 0, 0, 0x67, 0x80, 0, 0];
+        assert_eq!(found(&program, ""), "");
+        let moved = found(&program, "placement = \"real\"\n");
+        assert!(
+            moved.contains("vm.a.firmware") && moved.contains("linked"),
+            "{moved}"
+        );
+        assert!(found(&vec![0x13; 70 << 20], "").contains("the firmware takes"));
+        for (file, told) in [
+            (&b""[..], "empty"),
+            (b"\x7fELF\x02\x01\x01\x00", "no whole 64-bit ELF file"),
+            (b"\xfd7zXZ\0", "unxz"),
+        ] {
+            let found = found(file, "");
+            assert!(found.contains(told), "{told}: {found}");
+        }
+    }
+
+    #[test]
     fn disks_of_other_forms_are_refused() {
         let disk = |begins: &[u8], at: usize| {
             let mut disk = vec![0; 4096];
             disk[at..at + begins.len()].copy_from_slice(begins);
             disk
         };
-        let descriptor = b"# Disk DescriptorFile\nversion=1\n";
         for (disk, form, remedy) in [
-            (disk(b"QFI\xfb\0\0\0\x03", 0), "qcow2", "qemu-img convert"),
-            (disk(b"KDMV", 0), "VMDK", "qemu-img convert"),
-            (disk(descriptor, 0), "VMDK", "qemu-img convert"),
-            (disk(b"vhdxfile", 0), "VHDX", "qemu-img convert"),
-            (disk(b"conectix", 0), "VHD", "qemu-img convert"),
-            (disk(b"\x7f\x10\xda\xbe", 64), "VDI", "qemu-img convert"),
+            (disk(b"QED\0", 0), "QED", "qemu-img convert"),
+            (
+                disk(b"WithoutFreeSpace", 0),
+                "Parallels",
+                "qemu-img convert",
+            ),
+            (
+                disk(b"# Disk DescriptorFile\nversion=1\n", 0),
+                "description",
+                "qemu-img convert",
+            ),
             (disk(b"\x1f\x8b", 0), "gzip", "gunzip"),
             (disk(b"\xfd7zXZ\0", 0), "xz", "unxz"),
             (disk(b"\x28\xb5\x2f\xfd", 0), "zstd", "unzstd"),

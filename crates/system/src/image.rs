@@ -48,12 +48,15 @@ pub fn compose(
     let mut archive = archive::Writer::new();
     let description = description::compile(system, slots, &contents, focus)?;
     archive.file(abi::system::FILE_NAME, 0o644, &description)?;
-    let is_kernel = |file: &FileName| system.vms.iter().any(|vm| vm.kernel.value == *file);
+    let boot = |file: &FileName| {
+        let vm = system.vms.iter().find(|vm| vm.kernel.value == *file);
+        vm.map(|vm| vm.boot)
+    };
     for (file, name) in contents.files() {
         let path = file.path(cache);
-        let data = match is_kernel(file) {
-            true => kernel::read(&path),
-            false => std::fs::read(&path),
+        let data = match boot(file) {
+            Some(boot) => kernel::read(&path, boot),
+            None => std::fs::read(&path),
         };
         let data = data.map_err(|error| ImageError::Read { path, error })?;
         archive.aligned_file(name, 0o644, &data)?;

@@ -1,11 +1,17 @@
-//! Kernels as they come: a flat `Image`, or one that is compressed by gzip, by itself (`Image.gz`) or behind an EFI program that unpacks
-//! it (EFI zboot).
+//! Kernels as they come: an `Image`, or one that is compressed by gzip, by itself (`Image.gz`) or behind an EFI program that unpacks it
+//! (EFI zboot), or an ELF file. A firmware may be a flat program without a header too.
 
+pub mod program;
+
+use crate::BootForm;
 use flate2::read::GzDecoder;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::path::Path;
 
+/// Mark of an `Image` in its header, and the mark's place.
+pub(crate) const MARK: &[u8] = b"RSC\x05";
+pub(crate) const MARK_AT: usize = 56;
 /// First bytes of a file that gzip has compressed (RFC 1952, 2.3.1).
 const GZIP: &[u8] = b"\x1f\x8b";
 /// Bytes of an EFI zboot program's header (Linux, `drivers/firmware/efi/libstub/zboot-header.S`): its marks, and where the offset and the
@@ -138,11 +144,18 @@ impl Source {
     }
 }
 
-/// Reads a kernel whole, unpacked.
+/// Returns true if these are the first bytes of an `Image`.
+pub(crate) fn is_image(start: &[u8]) -> bool {
+    let there = start.get(MARK_AT..);
+    there.is_some_and(|there| there.starts_with(MARK))
+}
+
+/// Reads what a VM boots as an `Image`: unpacked, and with a header of ours where it has none.
 ///
 /// # Errors
-/// The file cannot be read, what is compressed in it is broken, or it unpacks to more than 1 GiB.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
+/// The file cannot be read, what is compressed in it is broken, it unpacks to more than 1 GiB, or it is an ELF file that is no program for
+/// a guest.
+pub fn read(path: &Path, boot: BootForm) -> Result<Vec<u8>> {
     let source = Source::open(path)?;
     let is_packed = source.payload.is_some();
     let most = match is_packed {
@@ -156,15 +169,26 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
             "it unpacks to more than 1 GiB",
         ));
     }
-    Ok(bytes)
+    if bytes.starts_with(program::ELF) {
+        return program::of_elf(&bytes).map_err(|error| Error::new(ErrorKind::InvalidData, error));
+    }
+    match boot {
+        BootForm::Firmware if !is_image(&bytes) => Ok(program::flat(&bytes)),
+        _ => Ok(bytes),
+    }
 }
 
-/// Returns whether a kernel has to be unpacked before it can be booted.
+/// Returns whether a file is no `Image` that can be booted as it is.
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_packed(path: &Path) -> Result<bool> {
-    Ok(Source::open(path)?.payload.is_some())
+pub fn is_packed(path: &Path, boot: BootForm) -> Result<bool> {
+    let source = Source::open(path)?;
+    if source.payload.is_some() {
+        return Ok(true);
+    }
+    let start = source.read((MARK_AT + MARK.len()) as u64)?;
+    Ok(start.starts_with(program::ELF) || boot == BootForm::Firmware && !is_image(&start))
 }
 
 /// The first bytes of a kernel, unpacked, at most so many, and the length that it has unpacked.
@@ -212,11 +236,26 @@ mod tests {
             (zboot(&packed), true),
         ] {
             std::fs::write(&path, file).unwrap();
-            assert_eq!(is_packed(&path).unwrap(), packed);
-            assert_eq!(read(&path).unwrap(), kernel);
+            assert_eq!(is_packed(&path, BootForm::Kernel).unwrap(), packed);
+            assert_eq!(read(&path, BootForm::Kernel).unwrap(), kernel);
             let start = kernel[..64].to_vec();
             assert_eq!(head(&path, 64).unwrap(), (start, kernel.len() as u64));
         }
+    }
+
+    #[test]
+    fn firmware_without_a_header_gets_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("firmware");
+        std::fs::write(&path, b"program").unwrap();
+        assert!(is_packed(&path, BootForm::Firmware).unwrap());
+        assert!(!is_packed(&path, BootForm::Kernel).unwrap());
+        let image = read(&path, BootForm::Firmware).unwrap();
+        assert_eq!(image, program::flat(b"program"));
+        // What has a header stays as it is.
+        std::fs::write(&path, &image).unwrap();
+        assert!(!is_packed(&path, BootForm::Firmware).unwrap());
+        assert_eq!(read(&path, BootForm::Firmware).unwrap(), image);
     }
 
     #[test]
@@ -228,7 +267,7 @@ mod tests {
         beyond[PAYLOAD_OFFSET..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
         for file in [packed[..packed.len() - 9].to_vec(), beyond] {
             std::fs::write(&path, file).unwrap();
-            let error = read(&path).unwrap_err().to_string();
+            let error = read(&path, BootForm::Kernel).unwrap_err().to_string();
             assert!(error.contains("broken"), "{error}");
         }
         std::fs::write(&path, GZIP).unwrap();

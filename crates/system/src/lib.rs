@@ -7,6 +7,7 @@
 
 pub mod cache;
 mod contents;
+pub mod disk_image;
 mod document;
 pub mod fingerprint;
 mod host;

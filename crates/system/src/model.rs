@@ -1,6 +1,7 @@
 //! A system as it was checked: harts, memory, policies, and the VMs with their devices.
 
 use crate::cache::Cache;
+use crate::disk_image::{self, Image, ImageMistake};
 use crate::document::{Located, Origin};
 use crate::host::{Date, HostNetwork};
 use crate::settings::Settings;
@@ -39,8 +40,10 @@ impl FileName {
 /// A disk of a VM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disk {
-    /// The image, in QEMU's raw form.
+    /// The image.
     pub file: Located<FileName>,
+    /// Name of the snapshot in the image that the disk begins with.
+    pub snapshot: Option<Located<String>>,
     /// The virtio-mmio slot, if the system file names one.
     pub slot: Option<Located<u8>>,
     /// How it is reached, where that is not as the VM says.
@@ -53,6 +56,32 @@ impl Disk {
     /// Value of a key of the disk's own.
     pub fn get<T: Value>(&self, key: Key<T>) -> T {
         self.settings.get(key)
+    }
+
+    /// The image, if it is in another form than raw.
+    ///
+    /// # Errors
+    /// [`ImageMistake`].
+    pub fn image(&self) -> Result<Option<Image>, ImageMistake> {
+        match &self.file.value {
+            FileName::Path(path) if !self.get(keys::RAW) && path.exists() => disk_image::of(path),
+            _ => Ok(None),
+        }
+    }
+
+    /// Name of its snapshot, if it has one.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<&str> {
+        self.snapshot.as_ref().map(|name| name.value.as_str())
+    }
+
+    /// Path of the raw disk: of the file, or of the disk in the cache that is made of it. A file that cannot be read is refused where
+    /// it is opened.
+    #[must_use]
+    pub fn path(&self, cache: &Cache) -> PathBuf {
+        let image = self.image().ok().flatten();
+        let raw = image.and_then(|image| image.raw(self.snapshot(), cache).ok());
+        raw.unwrap_or_else(|| self.file.value.path(cache))
     }
 }
 
@@ -101,6 +130,26 @@ pub struct Card {
     pub io: Option<Located<Io>>,
 }
 
+/// Form of what a VM boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootForm {
+    /// A kernel: a RISC-V Linux `Image` or an ELF file.
+    Kernel,
+    /// A firmware, which reads the guest's disks. It may be a flat program without a header.
+    Firmware,
+}
+
+impl BootForm {
+    /// Name of the key.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Kernel => keys::KERNEL.name(),
+            Self::Firmware => keys::FIRMWARE.name(),
+        }
+    }
+}
+
 /// One virtual machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vm {
@@ -114,8 +163,10 @@ pub struct Vm {
     pub memory: Located<Bytes>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
-    /// The kernel, in the form of an RISC-V Linux `Image`.
+    /// Kernel or firmware that it boots.
     pub kernel: Located<FileName>,
+    /// Form of that.
+    pub boot: BootForm,
     /// The initial RAM disk.
     pub initrd: Option<Located<FileName>>,
     /// The kernel's command line.

@@ -6,6 +6,7 @@ use abi::system::{Allocation, OnFailure, SpinMethod, WaitMethod};
 use std::path::Path;
 
 mod devices;
+mod firmware;
 mod fits;
 mod parameters;
 mod slices;
@@ -232,7 +233,7 @@ fn every_mistake_is_reported_in_order() {
         "a.toml:4: vm.partita: this is no name",
         "a.toml:4: vm.partita.vcpus: it must be given",
         "a.toml:4: vm.partita.memory: it must be given",
-        "a.toml:4: vm.partita.kernel: it must be given",
+        "a.toml:4: vm.partita.kernel: the VM has neither a kernel nor a firmware",
         "a.toml:7: vm.b.vcpus = 99",
         "a.toml:9: vm.b.dedicated-harts = 1: hart 1 is listed twice",
         "a.toml:10: vm.b.kernel = \"\"",

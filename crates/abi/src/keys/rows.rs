@@ -245,8 +245,14 @@ rows! {
     /// Harts that belong to the VM alone, one for each vCPU.
     DEDICATED_HARTS: Structure = host [Vm] "dedicated-harts", Takes::Harts, NONE, "[2, 3]";
 
-    /// Kernel: a RISC-V Linux `Image`, or another file with its header.
-    KERNEL: Structure = host [Vm] "kernel", Takes::File, REQUIRED, "\"image:debian/kernel\"";
+    /// Kernel: a RISC-V Linux `Image`, as it is or compressed, another file with its header, or an ELF file for QEMU's board.
+    KERNEL: Structure = host [Vm] "kernel", Takes::File, Without::Follows("none: either `kernel` or `firmware` must be given"),
+        "\"image:debian/kernel\"";
+
+    /// Firmware, in the place of a kernel: it reads the guest's disks and starts what it finds there. `image:u-boot` is Debian's U-Boot; a
+    /// file of your own is an ELF file for QEMU's board, a flat program for address 0x80200000, or an `Image`. `placement` is `resident` and
+    /// `io` is `general` unless the VM says otherwise.
+    FIRMWARE: Structure = host [Vm] "firmware", Takes::File, NONE, "\"image:u-boot\"";
 
     /// Initial RAM disk.
     INITRD: Structure = host [Vm] "initrd", Takes::File, NONE, "\"image:debian/initrd\"";
@@ -294,22 +300,24 @@ rows! {
     /// Action when the VM fails.
     ON_FAILURE: OnFailure = property [Vm] "on-failure", Takes::Word(OnFailure::WORDS), usually!(OnFailure::Stop), "\"restart\"";
 
-    /// Guest page faults of a vCPU in a row, by one instruction at one address where the VM has nothing, after which the VM has failed.
-    /// 0 is never.
+    /// Guest page faults of a vCPU in a row, at up to four addresses in turn where the VM has nothing, after which the VM has failed. 0 is never.
     FAULT_LIMIT: u32 = property [Vm] "fault-limit", number(0, u32::MAX, "faults"), Without::Value(1_000_000), "100000";
 
     /// Parameters for experiments, which no VM needs.
     VM_EXPERIMENT: Structure = host [Vm] "experiment", Takes::Table(Scope::VmExperiment), NONE, "{ ple-window = 0 }";
 
-    /// Image of the disk, in raw form.
+    /// Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's `qemu-img` makes a raw disk in the cache.
     DISK_FILE: Structure = host [Disk, SharedDisk] "file", Takes::File, REQUIRED, "\"image:debian/disk\"";
 
     /// Keeps what guests write in the file. Otherwise each run begins with the same image.
     PERSISTENT: bool = host [Disk, SharedDisk] "persistent", Takes::Flag, OFF, "true";
 
     /// Takes the file as a raw disk whatever its first bytes are. Otherwise a file that begins as one of another form does, such as qcow2, is
-    /// refused.
+    /// converted.
     RAW: bool = host [Disk, SharedDisk] "raw", Takes::Flag, OFF, "true";
+
+    /// Snapshot in a qcow2 image with which the disk begins, by its name.
+    SNAPSHOT: Structure = host [Disk, SharedDisk] "snapshot", Takes::Text(1023), Without::Follows("the present state"), "\"before\"";
 
     /// virtio-mmio slot of the board.
     SLOT: Option<u32> = host [Disk, SharedDisk] "slot", number(0, MAX_BOARD_SLOTS as u32 - 1, ""), Without::Follows("the next free slot"), "0";

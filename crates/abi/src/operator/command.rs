@@ -18,6 +18,18 @@ pub enum VmAction {
     Resume,
 }
 
+/// Part of a VM's resources that it may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// At most so many vCPUs started at a time.
+    Vcpus(u32),
+    /// So many MiB of memory.
+    Memory(u32),
+}
+
+/// Words for [`Resource`].
+const RESOURCES: [&str; 2] = ["vcpus", "memory"];
+
 /// A command of the operator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -25,6 +37,8 @@ pub enum Command {
     List,
     /// Do something to a VM.
     Vm(VmAction, VmId),
+    /// Let a VM use more or less of what it has.
+    Resize(VmId, Resource),
     /// Print the performance monitor's records.
     Stats,
     /// Set a VM's share of the shared harts.
@@ -44,7 +58,9 @@ pub enum Command {
 }
 
 /// Words behind `vm`.
-const ACTIONS: [&str; 6] = ["list", "stop", "start", "restart", "pause", "resume"];
+const ACTIONS: [&str; 7] = [
+    "list", "stop", "start", "restart", "pause", "resume", "resize",
+];
 
 /// Reason why a line is not a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +169,11 @@ pub fn parse<'a>(line: &'a str, names: &'a [VmName]) -> Result<Command, CommandE
                 3 => VmAction::Restart,
                 4 => VmAction::Pause,
                 5 => VmAction::Resume,
+                6 => {
+                    let vm = words.vm(name)?;
+                    let resource = words.resource(name)?;
+                    return words.end(Command::Resize(vm, resource));
+                }
                 _ => return words.end(Command::List),
             };
             Command::Vm(action, words.vm(name)?)
@@ -248,6 +269,21 @@ impl<'a> Words<'a> {
                 hart.is_some_and(|hart| harts.insert(hart))
             });
             all.then_some(Some(harts))
+        })
+    }
+
+    fn resource(&mut self, command: &'static str) -> Result<Resource, CommandError<'a>> {
+        let place = self.word(command, &RESOURCES)?;
+        let wanted = Wanted::Text(match place {
+            0 => "a number of vCPUs, such as 2",
+            _ => "a number of MiB, such as 256",
+        });
+        self.next(command, wanted, |word| {
+            let amount = word.parse().ok().filter(|amount| *amount > 0)?;
+            Some(match place {
+                0 => Resource::Vcpus(amount),
+                _ => Resource::Memory(amount),
+            })
         })
     }
 

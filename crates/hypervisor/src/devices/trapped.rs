@@ -148,6 +148,16 @@ pub trait VirtioContext {
         false
     }
 
+    /// Pages that the guest is asked to give away by its balloon.
+    fn asked_pages(&self) -> u32 {
+        0
+    }
+
+    /// Notes how many pages the guest has given away, by its own account.
+    fn note_given_pages(&self, pages: u32) {
+        let _ = pages;
+    }
+
     /// Marks a device of another VM, which [polls](TrappedDevice::poll) when this VM's devices are released.
     fn notify_client(&self, client: Client);
 }

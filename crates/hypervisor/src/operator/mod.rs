@@ -1,9 +1,11 @@
 //! Operator's commands, carried out.
 
 use alloc::string::{String, ToString};
+use core::sync::atomic::Ordering;
 
 use abi::keys::{self, PapersMethod, Row};
 use abi::monitor::StopReason;
+use abi::operator::command::Resource;
 use abi::system::{HartSet, SpinMethod, TlbPurge, VmId, WaitMethod};
 use scheduler::groups::Access;
 use scheduler::{Allocation, WaitPolicy};
@@ -12,6 +14,7 @@ use crate::console;
 use crate::console::answer;
 use crate::console::terminal::{Command, Event, VmAction};
 use crate::heap;
+use crate::memory::address::PAGE_SIZE;
 use crate::memory::translations;
 use crate::system::Hypervisor;
 use crate::system::allocation;
@@ -55,6 +58,7 @@ fn obey(system: &Hypervisor, command: Command) {
     match command {
         Command::List => list(system),
         Command::Vm(action, vm) => with_vm(system, vm, |vm| act(system, action, vm)),
+        Command::Resize(vm, to) => with_vm(system, vm, |vm| resize(system, vm, to)),
         Command::Share(vm, share) => with_vm(system, vm, |vm| {
             let result = system.set_share(vm.id, share);
             match result {
@@ -181,6 +185,36 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
     }
 }
 
+/// Lets a VM use more or less of what its description gives it.
+fn resize(system: &Hypervisor, vm: &Vm, to: Resource) {
+    let name = vm.settings.name;
+    match to {
+        Resource::Vcpus(count) => {
+            let (all, limit) = (vm.vcpus.len(), count as usize);
+            let started = vm.life_cycle.lock().set_limit(limit);
+            match started {
+                Some(started) => {
+                    answer!("{name}: at most {count} of {all} vCPUs started; now {started}");
+                }
+                None => answer!("{name}: it has {all} vCPUs"),
+            }
+        }
+        Resource::Memory(_) if !vm.settings.has_balloon => {
+            answer!("{name}: it has no balloon");
+        }
+        Resource::Memory(mebibytes) => {
+            let all = vm.memory.region().size();
+            match all.checked_sub(u64::from(mebibytes) << 20) {
+                Some(rest) => {
+                    devices::ask_pages(system, vm, (rest / PAGE_SIZE) as u32);
+                    answer!("{name}: asked to use {mebibytes} MiB of {}", all >> 20);
+                }
+                None => answer!("{name}: it has {} MiB", all >> 20),
+            }
+        }
+    }
+}
+
 fn list(system: &Hypervisor) {
     let (wait, slice) = {
         let config = system.scheduler.config();
@@ -195,9 +229,13 @@ fn list(system: &Hypervisor) {
     let free = system.pages.lock().free_bytes();
     answer!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
-        let (state, restarts) = {
+        let (state, restarts, limit) = {
             let life = vm.life_cycle.lock();
-            (life.state(), life.restarts())
+            (life.state(), life.restarts(), life.limit())
+        };
+        let vcpus = match vm.vcpus.len() {
+            all if all == limit => alloc::format!("{all}"),
+            all => alloc::format!("at most {limit} of {all}"),
         };
         // No lock may be held while the console's is taken.
         let harts = {
@@ -214,16 +252,22 @@ fn list(system: &Hypervisor) {
             }
         };
         // Demand-paged memory has no frame before its first touch.
-        let resident = match vm.memory.pages().resident() {
+        let mut resident = match vm.memory.pages().resident() {
             Some(bytes) => alloc::format!(", of which {} are there", bytes >> 20),
             None => String::new(),
         };
+        let [asked, given] = [&vm.asked_pages, &vm.given_pages].map(|pages| {
+            let pages = pages.load(Ordering::Relaxed);
+            (u64::from(pages) * PAGE_SIZE) >> 20
+        });
+        if asked != 0 || given != 0 {
+            resident += &alloc::format!(" ({given} of {asked} asked for are given back)");
+        }
         answer!(
-            "{} {:<16} {:<8} {harts}, {} vCPUs, {} MiB{resident} at {}, restarted {} times, heartbeat {}",
+            "{} {:<16} {:<8} {harts}, {vcpus} vCPUs, {} MiB{resident} at {}, restarted {} times, heartbeat {}",
             number + 1,
             vm.settings.name.as_str(),
             state,
-            vm.vcpus.len(),
             vm.memory.region().size() >> 20,
             vm.memory.region().base(),
             restarts,

@@ -1,6 +1,7 @@
 //! Context of a VM's trapped devices: its console, the board's interrupt sources, its vCPUs.
 
 use core::cell::Cell;
+use core::sync::atomic::Ordering;
 
 use abi::monitor::Event;
 
@@ -142,6 +143,14 @@ impl VirtioContext for VmContext<'_> {
         self.vm.reclaim.lock().is_busy()
     }
 
+    fn asked_pages(&self) -> u32 {
+        self.vm.asked_pages.load(Ordering::Relaxed)
+    }
+
+    fn note_given_pages(&self, pages: u32) {
+        self.vm.given_pages.store(pages, Ordering::Relaxed);
+    }
+
     fn notify_client(&self, client: Client) {
         let mut notified = self.notified.get().unwrap_or_default();
         notified.insert(client);
@@ -159,6 +168,12 @@ fn has_waited() -> bool {
 /// Gives a typed byte to the guest.
 pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.keep_typed(byte);
+    vm.trapped_devices.lock().poll(&VmContext::new(system, vm));
+}
+
+/// Asks the guest to give so many pages away by its balloon, if it has one.
+pub fn ask_pages(system: &Hypervisor, vm: &Vm, pages: u32) {
+    vm.asked_pages.store(pages, Ordering::Relaxed);
     vm.trapped_devices.lock().poll(&VmContext::new(system, vm));
 }
 

@@ -1,7 +1,9 @@
-//! Guest page faults of a vCPU in a row, by the same instruction at the same address: a guest that has only these gets nowhere.
+//! Guest page faults of a vCPU in a row, at a few places again and again: a guest that has only these gets nowhere.
 
 /// Faults in a row after which the operator is told.
 const TOLD_AFTER: u32 = 10_000;
+/// Places that a row has. A guest's fault and those of its handler are a few; a guest that looks for its devices faults at more.
+const PLACES: usize = 4;
 /// Seconds without a fault that end a row. A vCPU may wait for a hart in between.
 const SECONDS_IN_BETWEEN: u64 = 1;
 
@@ -28,7 +30,9 @@ pub struct FaultPlace {
 /// The present row of one vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FaultStreak {
-    place: FaultPlace,
+    /// Places of the row, and the oldest of them.
+    places: [FaultPlace; PLACES],
+    oldest: usize,
     /// Time of the last fault.
     last: u64,
     count: u32,
@@ -41,9 +45,9 @@ impl FaultStreak {
     pub fn note(&mut self, place: FaultPlace, now: u64, frequency: u64, limit: u32) -> Verdict {
         let passed = now.saturating_sub(self.last);
         self.last = now;
-        if place != self.place || passed > frequency.saturating_mul(SECONDS_IN_BETWEEN) {
-            self.place = place;
-            self.count = 0;
+        let is_late = passed > frequency.saturating_mul(SECONDS_IN_BETWEEN);
+        if is_late || !self.places.contains(&place) {
+            self.begin(place, is_late);
         }
         self.count = self.count.saturating_add(1);
         let told = self.told;
@@ -56,6 +60,17 @@ impl FaultStreak {
         }
         self.told = true;
         Verdict::Tell
+    }
+
+    /// Begins a row with a place, in which the other places stay unless it `is_new`.
+    fn begin(&mut self, place: FaultPlace, is_new: bool) {
+        if is_new {
+            self.places = [place; PLACES];
+        } else if let Some(oldest) = self.places.get_mut(self.oldest) {
+            *oldest = place;
+            self.oldest = (self.oldest + 1) % PLACES;
+        }
+        self.count = 0;
     }
 }
 
@@ -125,6 +140,28 @@ mod tests {
         }
         let verdict = streak.note(elsewhere, 12 + 2 * FREQUENCY, FREQUENCY, limit);
         assert_eq!(verdict, Verdict::Fail { told: false });
+    }
+
+    #[test]
+    fn places_in_turn_are_one_row() {
+        for places in 1..=4 {
+            let mut streak = FaultStreak::default();
+            let limit = 100;
+            let faults = (0..1000).map(|number| place(0x1000 * (number % places)));
+            let mut verdicts = faults.map(|place| streak.note(place, 7, FREQUENCY, limit));
+            let failed = verdicts.position(|verdict| verdict != Verdict::GoesOn);
+            // The row begins with the last new place.
+            assert_eq!(failed, Some((limit as usize - 1) + places as usize - 1));
+        }
+    }
+
+    #[test]
+    fn ever_new_places_are_progress() {
+        let mut streak = FaultStreak::default();
+        for number in 0..1000 {
+            let verdict = streak.note(place(0x1000 * number), 7, FREQUENCY, 2);
+            assert_eq!(verdict, Verdict::GoesOn, "{number}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub mod word;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName, VmTranslation};
 use riscv::csr::address_translation::VMID_SHIFT;
@@ -71,6 +71,8 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// Guest page faults of a vCPU in a row after which it has failed; 0 is never.
     pub fault_limit: u32,
+    /// Set if it has a balloon.
+    pub has_balloon: bool,
     /// Number of harts of its own; none if it shares.
     pub dedicated: Option<u32>,
     /// Features that are hidden from its guest.
@@ -115,6 +117,9 @@ pub struct Vm {
     /// Set if its guest has asked for a warm reboot: its next start keeps the contents of its memory, unless the operator has a say meanwhile.
     pub keeps_memory: AtomicBool,
     heartbeat: AtomicU64,
+    /// Pages that its guest is asked to give away by its balloon, and has given away by its own account.
+    pub asked_pages: AtomicU32,
+    pub given_pages: AtomicU32,
     /// Set while it has stopped and its pages could not be reclaimed yet.
     pub reclaim_pending: AtomicBool,
     /// Set once its guest has given pages back.
@@ -173,6 +178,8 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             keeps_memory: AtomicBool::new(false),
             heartbeat: AtomicU64::new(0),
+            asked_pages: AtomicU32::new(0),
+            given_pages: AtomicU32::new(0),
             reclaim_pending: AtomicBool::new(false),
             reclaims_pages: AtomicBool::new(false),
             reclaim: Mutex::new(reclaim),

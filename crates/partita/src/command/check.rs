@@ -6,7 +6,7 @@ use super::output;
 use abi::keys;
 use abi::system::Placement;
 use std::path::Path;
-use system::{FileName, System, Vm};
+use system::{BootForm, FileName, System, Vm};
 
 pub(super) fn execute(
     arguments: &SystemArguments,
@@ -65,6 +65,14 @@ fn notes(system: &System) -> String {
              reach memory of other VMs. Set placement = \"real\" or io = \"general\" unless you know that they do.\n"
         );
     }
+    let bounded =
+        |vm: &&Vm| vm.boot == BootForm::Firmware && vm.get(keys::PLACEMENT) == Placement::Paged;
+    if let Some(bounded) = names(&bounded) {
+        notes += &format!(
+            "  note: {bounded} boots a firmware in single pages, where a request of more than 256 pages ends its disk. U-Boot reads a whole kernel \
+             by one: set placement = \"resident\" unless its files are small.\n"
+        );
+    }
     for vm in system.vms.iter().filter(|vm| !vm.devices.is_empty()) {
         let paths: Vec<&str> = vm.devices.iter().map(|path| path.value.as_str()).collect();
         notes += &format!(
@@ -84,7 +92,7 @@ fn is_no_linux(vm: &Vm) -> bool {
     let FileName::Path(path) = &vm.kernel.value else {
         return false;
     };
-    let kernel = system::kernel::read(path);
+    let kernel = system::kernel::read(path, vm.boot);
     kernel.is_ok_and(|kernel| !kernel.windows(BANNER.len()).any(|part| part == BANNER))
 }
 
@@ -116,9 +124,16 @@ mod tests {
             String::from("kernel = \"kernel\"\n"),
             format!("kernel = \"linux\"\n{resident}"),
             format!("kernel = \"kernel\"\nio = \"general\"\n{resident}"),
+            String::from("firmware = \"kernel\"\n"),
         ] {
             let found = notes_of(&keys);
             assert!(!found.contains(doubtful), "{keys}: {found}");
+            assert!(!found.contains("single pages"), "{keys}: {found}");
         }
+        let paged = notes_of("firmware = \"kernel\"\nplacement = \"paged\"\n");
+        assert!(
+            paged.contains("loader boots a firmware in single pages"),
+            "{paged}"
+        );
     }
 }

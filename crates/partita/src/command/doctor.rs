@@ -46,6 +46,8 @@ enum Purpose {
     Debian,
     /// `--on qemu`, and the tests.
     Qemu,
+    /// Disks in other forms than raw.
+    Disks,
 }
 
 impl Purpose {
@@ -54,6 +56,7 @@ impl Purpose {
             Self::Run => "every run",
             Self::Debian => "Debian guests",
             Self::Qemu => "--on qemu",
+            Self::Disks => "qcow2 and such",
         }
     }
 }
@@ -162,6 +165,8 @@ fn findings() -> Vec<Finding> {
     }
     let version = qemu::version().map_err(|error| error.to_string());
     findings.push(Finding::new("QEMU", Purpose::Qemu, version));
+    let converter = in_path("qemu-img", "qemu-utils");
+    findings.push(Finding::new("qemu-img", Purpose::Disks, converter));
     findings
 }
 

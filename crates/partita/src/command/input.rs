@@ -2,8 +2,10 @@
 
 use super::failure::{Failure, at};
 use clap::ValueEnum;
+use guest_images::{ImagesError, Progress};
 use runner::run::RunError;
 use std::path::{Path, PathBuf};
+use system::cache::Cache;
 use system::{Document, FileName, Mistakes, System, contents, papers_methods};
 
 /// A system and the changes to it.
@@ -112,8 +114,14 @@ pub(super) fn stem(path: &Path) -> String {
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
+/// Builds the images that the system names and that are missing or stale.
+pub(super) fn ensure_images(system: &System, cache: &Cache) -> Result<(), ImagesError> {
+    let files = built_files(system);
+    runner::images::ensure_system(system, &files, cache, &Progress::new())
+}
+
 /// The files that the system names as built.
-pub(super) fn built_files(system: &System) -> Vec<&str> {
+fn built_files(system: &System) -> Vec<&str> {
     let files = system
         .vms
         .iter()

@@ -420,8 +420,7 @@ impl Laboratory {
                 profile(name)?;
             }
             let system = point.read()?;
-            let files = super::input::built_files(&system);
-            runner::images::ensure(&self.cache, &files, &guest_images::Progress::new())?;
+            super::input::ensure_images(&system, &self.cache)?;
             if point.kvm {
                 kvm_host::ensure(&self.cache, &guest_images::Progress::new())?;
             }

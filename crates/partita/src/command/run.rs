@@ -11,10 +11,9 @@ pub(super) use arguments::{RunArguments, point};
 use super::beside::Beside;
 use super::failure::Failure;
 use super::output::{self, write_json};
-use crate::command::input::built_files;
+use crate::command::input::ensure_images;
 use arguments::computer;
 use ending::limit_reached;
-use guest_images::Progress;
 use native::native;
 use part::{Part, alone};
 use report::{EXPLAIN, write_report};
@@ -52,7 +51,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     }
     output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
     let cache = Cache::made()?;
-    runner::images::ensure(&cache, &built_files(&system), &Progress::new())?;
+    ensure_images(&system, &cache)?;
     if arguments.native || arguments.kvm {
         return native(arguments, &system, &cache);
     }

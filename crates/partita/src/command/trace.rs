@@ -4,7 +4,6 @@ use super::failure::Failure;
 use super::input::{HypervisorArgument, SystemArguments};
 use super::laboratory::profile;
 use super::output;
-use guest_images::Progress;
 use machine::device::Cycles;
 use machine::trace::{Event, Sink};
 use runner::computer::{Chosen, Setup};
@@ -88,11 +87,7 @@ pub(super) struct Bench {
 pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     let system = arguments.system.read()?;
     let cache = Cache::made()?;
-    runner::images::ensure(
-        &cache,
-        &super::input::built_files(&system),
-        &Progress::new(),
-    )?;
+    super::input::ensure_images(&system, &cache)?;
     let profile = arguments.profile.as_deref().map(profile).transpose()?;
     let chosen = Chosen {
         profile,

@@ -11,8 +11,9 @@ fn with(scope: Scope, line: &str) -> String {
     let lines = |own: Scope, lines: &[&str], between: &str| -> String {
         let others = lines.iter().copied().filter(|other| {
             let other = other.split(" = ").next().unwrap_or_default();
-            // Of share and dedicated harts there is one.
-            scope != own || other != key && !(other == "share" && key == "dedicated-harts")
+            // Of share and dedicated harts there is one, and of kernel and firmware.
+            let replaced = [("share", "dedicated-harts"), ("kernel", "firmware")];
+            scope != own || other != key && !replaced.contains(&(other, key))
         });
         let added = Some(line).filter(|_| scope == own);
         let all: Vec<&str> = others.chain(added).collect();

@@ -7,6 +7,7 @@ mod common;
 mod console;
 mod control;
 mod firmware;
+mod images;
 mod kvm;
 mod network;
 mod translations;

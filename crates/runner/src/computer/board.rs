@@ -275,7 +275,7 @@ fn open(cache: &Cache, disk: &Disk) -> Result<FileDisk, DiskError> {
     } else {
         Access::Read
     };
-    FileDisk::open(&disk.file.value.path(cache), access)
+    FileDisk::open(&disk.path(cache), access)
 }
 
 fn block(

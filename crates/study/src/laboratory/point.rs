@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use system::cache::Cache;
 use system::fingerprint::Fingerprint;
 use system::fingerprint::Fingerprints;
-use system::{Document, FileName, Mistakes, System};
+use system::{Document, Mistakes, System};
 
 /// Where a point runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -185,22 +185,21 @@ impl Point {
             }
         }
         let shared = system.disks.iter();
-        let shared = shared.map(|disk| (format!("disk.{}", disk.name), &disk.disk.file.value));
-        let mut parts: Vec<(String, &FileName)> = shared.collect();
+        let shared = shared.map(|disk| (format!("disk.{}", disk.name), disk.disk.path(cache)));
+        let mut parts: Vec<(String, PathBuf)> = shared.collect();
         for vm in &system.vms {
-            parts.push((format!("vm.{}.kernel", vm.name), &vm.kernel.value));
+            parts.push((
+                format!("vm.{}.kernel", vm.name),
+                vm.kernel.value.path(cache),
+            ));
             if let Some(initrd) = &vm.initrd {
-                parts.push((format!("vm.{}.initrd", vm.name), &initrd.value));
+                parts.push((format!("vm.{}.initrd", vm.name), initrd.value.path(cache)));
             }
             for (index, disk) in vm.disks.iter().enumerate() {
-                parts.push((format!("vm.{}.disks.{index}", vm.name), &disk.file.value));
+                parts.push((format!("vm.{}.disks.{index}", vm.name), disk.path(cache)));
             }
         }
-        for (what, name) in parts {
-            let path = match name {
-                FileName::Path(path) => path.clone(),
-                FileName::Built(name) => cache.folder().join(name),
-            };
+        for (what, path) in parts {
             add(what, &path)?;
         }
         let profile = match &self.computer {

@@ -13,6 +13,8 @@ pub(super) struct Form {
     pub(super) name: String,
     /// Remedy.
     pub(super) remedy: String,
+    /// Set if the file's first bytes name the form; clear if they could be a program's.
+    pub(super) is_known: bool,
 }
 
 impl Form {
@@ -20,6 +22,7 @@ impl Form {
         Self {
             name: name.into(),
             remedy: remedy.into(),
+            is_known: true,
         }
     }
 }
@@ -37,21 +40,8 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
     (b"\x04\x22\x4d\x18", "lz4", "unlz4"),
 ];
 
-/// Disks in forms of their own: offset, bytes there, name of the form.
-const DISKS: [(usize, &[u8], &str); 8] = [
-    // QEMU, docs/interop/qcow2.rst.
-    (0, b"QFI\xfb", "qcow2"),
-    // VMware, Virtual Disk Format 5.0: a sparse extent, and a descriptor.
-    (0, b"KDMV", "VMDK"),
-    (0, b"# Disk DescriptorFile", "VMDK"),
-    // MS-VHDX, 2.2.1, and Microsoft's Virtual Hard Disk Image Format Specification.
-    (0, b"vhdxfile", "VHDX"),
-    (0, b"conectix", "VHD"),
-    // VirtualBox: the signature 0xbeda107f behind the text.
-    (64, b"\x7f\x10\xda\xbe", "VDI"),
-    (0, b"QED\0", "QED"),
-    (0, b"WithoutFreeSpace", "Parallels"),
-];
+/// Disks in forms that nothing here reads: first bytes, name of the form.
+const OTHER_DISKS: [(&[u8], &str); 2] = [(b"QED\0", "QED"), (b"WithoutFreeSpace", "Parallels")];
 
 fn compressed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     let mut forms = COMPRESSED.iter();
@@ -59,17 +49,13 @@ fn compressed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some((found.1, found.2))
 }
 
-/// Form of a file that is no raw disk, by its first bytes; `None` if it may be one.
+/// Form of a file that is neither a raw disk nor one that is converted, by its first bytes; `None` if it may be one.
 ///
 /// An ISO 9660 image is a raw disk, whose file system guests can mount.
 pub(super) fn of_disk(start: &[u8], path: &Path) -> Option<Form> {
     let file = path.display();
-    let mut forms = DISKS.iter();
-    let found = forms.find(|(at, magic, _)| {
-        let there = start.get(*at..);
-        there.is_some_and(|there| there.starts_with(magic))
-    });
-    if let Some((_, _, name)) = found {
+    let mut forms = OTHER_DISKS.iter();
+    if let Some((_, name)) = forms.find(|(magic, _)| start.starts_with(magic)) {
         let remedy = format!(
             "convert it: qemu-img convert -O raw {file} {file}.raw, and name {file}.raw; raw = true takes it as it is"
         );
@@ -96,10 +82,6 @@ pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
     }
     match start {
         [] => Form::new("the file is empty", IMAGE),
-        [0x7f, b'E', b'L', b'F', ..] => Form::new(
-            "it is an ELF file",
-            "make an Image of it: objcopy -O binary, or `make Image` in Linux's tree",
-        ),
         [b'M', b'Z', ..] => Zboot::of(start).map(zboot).unwrap_or_else(|| {
             Form::new(
                 "it is an EFI program without a RISC-V Image's header",
@@ -111,13 +93,17 @@ pub(super) fn of_kernel(start: &[u8], is_iso: bool) -> Form {
             "name it as initrd, and the kernel as kernel",
         ),
         start if start.iter().all(is_text) => Form::new("it is text", IMAGE),
-        start if start.len() < IMAGE_HEADER => {
-            Form::new("it is shorter than a kernel's header", IMAGE)
-        }
-        _ => Form::new(
-            "the mark of a RISC-V Image, RSC at byte 56, is missing",
-            IMAGE,
-        ),
+        start if start.len() < IMAGE_HEADER => Form {
+            is_known: false,
+            ..Form::new("it is shorter than a kernel's header", IMAGE)
+        },
+        _ => Form {
+            is_known: false,
+            ..Form::new(
+                "the mark of a RISC-V Image, RSC at byte 56, is missing",
+                IMAGE,
+            )
+        },
     }
 }
 

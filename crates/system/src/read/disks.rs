@@ -56,6 +56,10 @@ pub(super) fn read_shared(root: &mut Section<'_>) -> Vec<SharedDisk> {
 fn read_disk(disk: &mut Section<'_>) -> Option<Disk> {
     let file = disk.node(keys::DISK_FILE);
     let file = file.and_then(|node| disk.file(node, "file"));
+    let snapshot = disk.text_of(keys::SNAPSHOT).map(|(node, name)| Located {
+        value: String::from(name),
+        origin: node.origin.clone(),
+    });
     let settings = disk.settings();
     let slot = settings.get(keys::SLOT).zip(settings.origin(keys::SLOT));
     let slot = slot.and_then(|(slot, origin)| {
@@ -64,6 +68,7 @@ fn read_disk(disk: &mut Section<'_>) -> Option<Disk> {
     });
     Some(Disk {
         file: file?,
+        snapshot,
         slot,
         io: settings.get(keys::DEVICE_IO),
         settings,

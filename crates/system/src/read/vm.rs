@@ -2,11 +2,14 @@
 
 use super::disks::read_disks;
 use super::loops::{read_experiment, read_hidden};
-use crate::document::Value;
+use crate::cache::U_BOOT;
+use crate::document::{Node, Value};
 use crate::section::Section;
-use crate::{BOARD_HARTS, Bytes, Card, FileName, Habits, Located, Problem, Vm};
+use crate::{BOARD_HARTS, BootForm, Bytes, Card, FileName, Habits, Located, Problem, Settings, Vm};
 use abi::keys::{self, Scope};
-use abi::system::{Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MEMORY_GRANULE, VmName};
+use abi::system::{
+    Allocation, HartId, HartSet, Io, MAX_BOOTARGS_LENGTH, MEMORY_GRANULE, Placement, VmName,
+};
 use std::path::PathBuf;
 
 /// Reads one VM: `None` if what is missing makes it none, and its mistakes.
@@ -38,8 +41,7 @@ pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<
         section.problems.extend(experiment.finish());
     }
     let allocation = read_allocation(&mut section);
-    let kernel = section.node(keys::KERNEL);
-    let kernel = kernel.and_then(|node| section.file(node, "kernel"));
+    let boot = read_boot(&mut section, &mut settings);
     let initrd = section.node(keys::INITRD);
     let initrd = initrd.and_then(|node| section.file(node, "initrd"));
     let command_line = read_command_line(&mut section);
@@ -49,6 +51,11 @@ pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<
     let devices = read_devices(&mut section);
     let hidden = read_hidden(&mut section);
 
+    let nothing = || Located {
+        value: FileName::Path(PathBuf::new()),
+        origin: origin.clone(),
+    };
+    let (boot, kernel) = boot.unwrap_or_else(|| (BootForm::Kernel, nothing()));
     let vm = checked.zip(allocation).map(|(name, allocation)| {
         // As for the system: what is missing has been reported.
         let harts = match allocation.value {
@@ -66,10 +73,8 @@ pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<
                 origin: origin.clone(),
             }),
             allocation,
-            kernel: kernel.unwrap_or(Located {
-                value: FileName::Path(PathBuf::new()),
-                origin: origin.clone(),
-            }),
+            kernel,
+            boot,
             initrd,
             command_line,
             disks,
@@ -84,6 +89,77 @@ pub(super) fn read_vm(mut section: Section<'_>, name: &str) -> (Option<Vm>, Vec<
         }
     });
     (vm, section.finish())
+}
+
+/// Reads what the VM boots. A firmware's disks and memory are reached as it can reach them, unless the VM says otherwise.
+fn read_boot(
+    section: &mut Section<'_>,
+    settings: &mut Settings,
+) -> Option<(BootForm, Located<FileName>)> {
+    let kernel = section.node(keys::KERNEL);
+    let firmware = section.node(keys::FIRMWARE);
+    match (kernel, firmware) {
+        (Some(node), None) => {
+            let file = section.file(node, keys::KERNEL.name())?;
+            Some((BootForm::Kernel, file))
+        }
+        (None, Some(node)) => {
+            settings.set_missing(keys::PLACEMENT, Placement::Resident, &node.origin);
+            settings.set_missing(keys::IO, Io::General, &node.origin);
+            refuse_initrd(section);
+            Some((BootForm::Firmware, firmware_file(section, node)?))
+        }
+        (Some(_), Some(node)) => {
+            section.report(
+                node,
+                keys::FIRMWARE.name(),
+                String::from("the VM also has a kernel"),
+                String::from("keep kernel or firmware, not both: a firmware finds its kernel on the VM's disks"),
+            );
+            None
+        }
+        (None, None) => {
+            section.problems.push(Problem::new(
+                section.document,
+                &section.origin,
+                format!("{}kernel", section.path),
+                "the VM has neither a kernel nor a firmware",
+                "add kernel = \"image:debian/kernel\", or firmware = \"image:u-boot\" and disks from which it boots",
+            ));
+            None
+        }
+    }
+}
+
+/// The file of a firmware, by its short name or by its path.
+fn firmware_file<'a>(section: &mut Section<'a>, node: &'a Node) -> Option<Located<FileName>> {
+    let (key, example) = (keys::FIRMWARE.name(), keys::FIRMWARE.note().example);
+    match section
+        .text(node, key, example)?
+        .strip_prefix(FileName::BUILT)
+    {
+        Some("u-boot") => Some(Located {
+            value: FileName::Built(String::from(U_BOOT)),
+            origin: node.origin.clone(),
+        }),
+        Some("edk2") => {
+            let message = "EDK II for QEMU's board runs from the board's flash and keeps its variables there, and a VM has no flash";
+            let remedy = "use image:u-boot, which starts EFI programs too";
+            section.report(node, key, String::from(message), String::from(remedy));
+            None
+        }
+        _ => section.file(node, key),
+    }
+}
+
+/// Refuses an initial RAM disk: a firmware reads its own.
+fn refuse_initrd(section: &mut Section<'_>) {
+    if let Some(node) = section.table.get(keys::INITRD.name()) {
+        let message = "a firmware takes no initial RAM disk";
+        let remedy = "take initrd away: the kernel that the firmware starts finds its initial RAM disk on the VM's disk";
+        let (message, remedy) = (String::from(message), String::from(remedy));
+        section.report(node, keys::INITRD.name(), message, remedy);
+    }
 }
 
 fn read_allocation(section: &mut Section<'_>) -> Option<Located<Allocation>> {

@@ -51,7 +51,8 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
             };
             let disk = &system.disks[description.disk as usize];
             let size = cache.as_ref().and_then(|cache| {
-                let path = disk.disk.file.value.path(cache);
+                // The size of a disk that is yet to be converted is not known.
+                let path = disk.disk.path(cache);
                 Some(std::fs::metadata(path).ok()?.len())
             });
             let end = description.end();

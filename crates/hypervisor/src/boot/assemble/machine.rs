@@ -120,6 +120,7 @@ pub(super) fn virtual_machine(
         autostart: vm.get(keys::AUTOSTART),
         on_failure: vm.get(keys::ON_FAILURE),
         fault_limit: vm.get(keys::FAULT_LIMIT),
+        has_balloon: vm.get(keys::BALLOON),
         dedicated,
         hidden: vm.hidden,
         vectors: vectors::of_vm(vm, vlenb)?,

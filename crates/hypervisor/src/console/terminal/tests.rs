@@ -2,6 +2,7 @@
 
 mod allocations;
 
+use abi::operator::command::Resource;
 use abi::system::{HartId, HartSet, SpinMethod, TlbPurge, WaitMethod};
 use proptest::prelude::*;
 
@@ -354,6 +355,14 @@ fn commands() {
         ("vm pause north", Command::Vm(VmAction::Pause, NORTH)),
         ("vm resume north", Command::Vm(VmAction::Resume, NORTH)),
         ("vm start north", Command::Vm(VmAction::Start, NORTH)),
+        (
+            "vm resize north vcpus 2",
+            Command::Resize(NORTH, Resource::Vcpus(2)),
+        ),
+        (
+            "vm resize south memory 256",
+            Command::Resize(SOUTH, Resource::Memory(256)),
+        ),
         ("stats", Command::Stats),
         ("share north 30", Command::Share(NORTH, 30)),
         ("harts north shared", Command::Harts(NORTH, None)),
@@ -370,7 +379,7 @@ fn commands() {
         ("frobnicate", "no command 'frobnicate'"),
         (
             "vm",
-            "'vm' wants list, stop, start, restart, pause or resume",
+            "'vm' wants list, stop, start, restart, pause, resume or resize",
         ),
         ("vm dance", "'dance' is not list, stop"),
         ("vm stop", "'stop' wants the name of a VM: north or south"),
@@ -378,6 +387,11 @@ fn commands() {
             "vm stop east",
             "'east' is not the name of a VM: north or south",
         ),
+        ("vm resize north", "'resize' wants vcpus or memory"),
+        ("vm resize north vcpus", "'resize' wants a number of vCPUs"),
+        ("vm resize north vcpus 0", "'0' is not a number of vCPUs"),
+        ("vm resize north memory -1", "'-1' is not a number of MiB"),
+        ("vm resize north memory 1 MiB", "'MiB' is too much"),
         ("share north", "'share' wants a number from 1 to 10000"),
         ("share north 0", "'0' is not a number from 1 to 10000"),
         ("share north 99999999999", "is not a number"),

@@ -116,6 +116,8 @@ pub enum StartError {
     AlreadyAvailable,
     /// The VM ends.
     Ends,
+    /// The guest has as many vCPUs started as it may have.
+    Limited,
 }
 
 /// Reason why a VM cannot be suspended: another of its vCPUs is not stopped.
@@ -167,6 +169,8 @@ pub struct LifeCycle {
     failures: u32,
     backoff: Backoff,
     power: Box<[Power]>,
+    /// Most vCPUs that the guest may have started at a time.
+    limit: usize,
 }
 
 impl LifeCycle {
@@ -182,7 +186,30 @@ impl LifeCycle {
             failures: 0,
             backoff: Backoff::default(),
             power: vec![Power::Stopped; vcpus].into_boxed_slice(),
+            limit: vcpus,
         }
+    }
+
+    /// Sets how many vCPUs the guest may have started at a time. Those that are started now stay so: only the guest knows what they do.
+    /// Returns how many they are, or `None`, with nothing changed, unless the limit is from 1 to the VM's vCPUs.
+    pub fn set_limit(&mut self, limit: usize) -> Option<usize> {
+        if !(1..=self.power.len()).contains(&limit) {
+            return None;
+        }
+        self.limit = limit;
+        Some(self.started())
+    }
+
+    /// Most vCPUs that the guest may have started at a time.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Number of vCPUs that are not stopped.
+    fn started(&self) -> usize {
+        let power = self.power.iter();
+        power.filter(|power| **power != Power::Stopped).count()
     }
 
     /// State of the VM.
@@ -304,6 +331,9 @@ impl LifeCycle {
         }
         if *power != Power::Stopped {
             return Err(StartError::AlreadyAvailable);
+        }
+        if self.started() >= self.limit {
+            return Err(StartError::Limited);
         }
         self.set(vcpu, Power::StartPending { address, opaque }, port);
         port.start(vcpu);

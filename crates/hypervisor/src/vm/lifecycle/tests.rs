@@ -179,3 +179,20 @@ fn what_cannot_be_loaded_stops() {
     assert_eq!(life.resume(&mut harts), Err(Refusal::Active));
     assert_eq!(life.pause(&mut harts), Err(Refusal::DoesNotRun));
 }
+
+#[test]
+fn a_limit_holds_for_later_starts() {
+    let (mut life, mut harts) = running(OnFailure::Stop, true);
+    assert_eq!(life.limit(), 2);
+    assert_eq!(life.set_limit(0), None);
+    assert_eq!(life.set_limit(3), None);
+    assert_eq!(life.set_limit(1), Some(1));
+    let refused = life.start_vcpu(1, 0x8000, 0, &mut harts);
+    assert_eq!(refused, Err(StartError::Limited));
+    assert_eq!(life.power(1), Power::Stopped);
+    assert_eq!(life.set_limit(2), Some(1));
+    assert_eq!(life.start_vcpu(1, 0x8000, 0, &mut harts), Ok(()));
+    // Those that are started stay so.
+    assert_eq!(life.set_limit(1), Some(2));
+    assert_eq!(life.state(), VmState::Running);
+}

@@ -3,12 +3,11 @@
 use super::super::failure::{Failure, at};
 use super::super::input::{self, HypervisorArgument, SystemArguments};
 use super::super::output;
-use guest_images::Progress;
 use runner::board;
 use std::path::Path;
+use system::Disk;
 use system::cache::Cache;
 use system::image::{self, slots::Assignment};
-use system::{Disk, FileName};
 
 pub(super) fn execute(
     arguments: &SystemArguments,
@@ -20,7 +19,7 @@ pub(super) fn execute(
     let elf = hypervisor.path_for_board()?;
     let system = arguments.read_for(&elf)?;
     let cache = Cache::made()?;
-    runner::images::ensure(&cache, &input::built_files(&system), &Progress::new())?;
+    input::ensure_images(&system, &cache)?;
     let slots = Assignment::of(&system);
     let archive = image::compose(&system, &slots, &cache, None)
         .map_err(|error| Failure::Run(error.into()))?;
@@ -101,8 +100,5 @@ pub(super) fn execute(
 
 /// A disk as the board's owner is told of it.
 fn disk_of(disk: &Disk, cache: &Cache) -> String {
-    match &disk.file.value {
-        FileName::Path(path) => format!("a disk with {}", path.display()),
-        FileName::Built(name) => format!("a disk with {}", cache.folder().join(name).display()),
-    }
+    format!("a disk with {}", disk.path(cache).display())
 }

@@ -42,7 +42,7 @@ fn start(exit: &Exit<'_>, index: u64, address: u64, opaque: u64) -> SbiResult {
         |error| match error {
             StartError::NoVcpu => SbiError::InvalidParameter,
             StartError::AlreadyAvailable => SbiError::AlreadyAvailable,
-            StartError::Ends => SbiError::Failed,
+            StartError::Ends | StartError::Limited => SbiError::Failed,
         },
     )?;
     Ok(0)

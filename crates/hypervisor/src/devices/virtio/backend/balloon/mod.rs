@@ -1,19 +1,25 @@
 //! A balloon: a device by which a guest gives pages of its memory back (virtio 1.2, §5.5). It shares the computer's memory as slices share
 //! a disk.
 //!
-//! The guest reports its free pages (VIRTIO_BALLOON_F_REPORTING, §5.5.6.5), whenever it likes, and needs no policy on this side: the device
-//! never asks for a page. Buffers are pages that the guest gives back, so that nothing is read or written there.
+//! The guest reports its free pages (VIRTIO_BALLOON_F_REPORTING, §5.5.6.5), whenever it likes. Buffers are pages that the guest gives back, so that
+//! nothing is read or written there.
+//!
+//! The operator can ask for pages too (§5.5.6.1). Then a buffer has the numbers of pages. The guest may take a page again without a word: it gets
+//! a new one at its next access.
 
 use alloc::vec::Vec;
 
 use riscv::virtio::balloon::{DEFLATE_QUEUE, INFLATE_QUEUE, PAGE_REPORTING};
 
-use crate::devices::trapped::{VirtioContext, WouldBlock};
-use crate::devices::virtio::queue::chain::QueueError;
+use crate::devices::trapped::{Access, VirtioContext, WouldBlock};
+use crate::devices::virtio::queue::chain::{QueueError, after, halfword};
 use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
 use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
 use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDEX, VENDOR};
-use crate::memory::address::{GuestRegion, PAGE_SIZE};
+use crate::hart::decode::Width;
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+use crate::memory::guest::Memory;
+use crate::sort::sort_by_key;
 
 /// The queues by which pages come and go at the device's wish, and that of reports: the next one, as those of features that are not offered
 /// are left out.
@@ -25,15 +31,48 @@ const QUEUES: usize = 3;
 const MAX_BUFFERS: usize = 256;
 /// Most reports begun at one notification: a guest may make new ones as fast as they are returned.
 const REPORTS_IN_ONE_GO: u32 = 4;
-/// Most chains of the first two queues that are returned at one notification.
+/// Most numbers of pages in a chain. Linux has 256 there.
+const MAX_NUMBERS: usize = 1024;
+/// Bytes of a number, and of a page that it stands for (§5.5.6).
+const NUMBER_BYTES: u64 = 4;
+const NUMBERED_BYTES: u64 = 4096;
+/// Place of the pages that the guest has given, behind those that it is asked for, in the configuration (§5.5.4).
+const GIVEN: u64 = 4;
+/// Most chains of the second queue that are returned at one notification.
 const MAX_DESCRIPTORS_PER_NOTIFICATION: u32 = 256;
+
+/// Chain whose pages are being given back.
+#[derive(Debug)]
+struct Chain {
+    /// Head, and the pages that are left.
+    head: Option<u16>,
+    pages: Vec<GuestRegion>,
+}
+
+impl Chain {
+    /// No chain, with room for the pages of one.
+    fn with_room(pages: usize) -> Self {
+        Self {
+            head: None,
+            pages: Vec::with_capacity(pages),
+        }
+    }
+
+    fn forget(&mut self) {
+        self.head = None;
+        self.pages.clear();
+    }
+}
 
 /// A balloon as after power-on.
 #[derive(Debug)]
 pub struct Balloon {
-    /// Head of the present report, and the rest of it.
-    report: Option<u16>,
-    pages: Vec<GuestRegion>,
+    /// The present report, and the present chain of pages that were asked for.
+    report: Chain,
+    asked: Chain,
+    /// Pages that the guest is asked for, and has given by its own account.
+    target: u32,
+    given: u32,
 }
 
 impl Balloon {
@@ -41,19 +80,32 @@ impl Balloon {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            report: None,
             // A chain has fewer direct descriptors than its queue has entries, and the buffers of one indirect table.
-            pages: Vec::with_capacity(MAX_ENTRIES as usize + MAX_BUFFERS),
+            report: Chain::with_room(MAX_ENTRIES as usize + MAX_BUFFERS),
+            asked: Chain::with_room(MAX_NUMBERS),
+            target: 0,
+            given: 0,
         }
     }
 
-    /// Continues with reports until one has to wait.
-    fn take_reports(
+    /// Takes over what the guest is asked for. Returns true if it has changed.
+    fn ask(&mut self, context: &dyn VirtioContext) -> bool {
+        let before = core::mem::replace(&mut self.target, context.asked_pages());
+        before != self.target
+    }
+
+    /// Continues with the chains of a queue, which are reports or were asked for, until one has to wait.
+    fn take_chains(
         &mut self,
+        number: usize,
         queue: &mut GuestQueue,
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError> {
         let memory = context.memory();
+        let (chain, read): (_, Read) = match number {
+            REPORTS => (&mut self.report, read_report),
+            _ => (&mut self.asked, read_numbers),
+        };
         let mut worked = Progress::default();
         let mut begun = 0;
         loop {
@@ -61,13 +113,13 @@ impl Balloon {
                 worked.more = true;
                 break;
             }
-            if let Some(pages) = self.pages.pop() {
+            if let Some(pages) = chain.pages.pop() {
                 if !context.give_back(pages) {
                     return Err(QueueError::OutsideMemory(pages.base()));
                 }
                 continue;
             }
-            if let Some(head) = self.report.take() {
+            if let Some(head) = chain.head.take() {
                 queue.put_used(head, 0, memory)?;
             }
             if begun == REPORTS_IN_ONE_GO {
@@ -81,16 +133,88 @@ impl Balloon {
                 }
                 break;
             };
-            let pages = &mut self.pages;
-            queue.each_buffer(head, MAX_BUFFERS, memory, &mut |buffer| {
-                pages.extend(whole_pages(buffer));
-            })?;
+            read(queue, head, memory, &mut chain.pages)?;
             queue.take();
-            self.report = Some(head);
+            chain.head = Some(head);
         }
         worked.interrupt = queue.publish_used(memory)?;
         Ok(worked)
     }
+}
+
+/// Reads the chain at a head into a list of pages, which is empty and has room.
+type Read = fn(&GuestQueue, u16, Memory<'_>, &mut Vec<GuestRegion>) -> Result<(), QueueError>;
+
+/// Reads a report: its buffers are the pages.
+fn read_report(
+    queue: &GuestQueue,
+    head: u16,
+    memory: Memory<'_>,
+    pages: &mut Vec<GuestRegion>,
+) -> Result<(), QueueError> {
+    queue.each_buffer(head, MAX_BUFFERS, memory, &mut |buffer| {
+        pages.extend(whole_pages(buffer));
+    })
+}
+
+/// Reads a chain whose buffers have numbers of pages. Neighbours become one piece.
+fn read_numbers(
+    queue: &GuestQueue,
+    head: u16,
+    memory: Memory<'_>,
+    pages: &mut Vec<GuestRegion>,
+) -> Result<(), QueueError> {
+    let mut wrong = None;
+    queue.each_buffer(head, MAX_BUFFERS, memory, &mut |buffer| {
+        if wrong.is_none() {
+            wrong = read_buffer(buffer, memory, pages).err();
+        }
+    })?;
+    if let Some(error) = wrong {
+        pages.clear();
+        return Err(error);
+    }
+    sort_by_key(pages, |page| page.base().raw());
+    let mut kept = 0_usize;
+    for index in 0..pages.len() {
+        let Some(&page) = pages.get(index) else { break };
+        let before = kept.checked_sub(1).and_then(|last| pages.get_mut(last));
+        match before {
+            Some(before) if before.end().raw() >= page.base().raw() => {
+                *before = GuestRegion::between(before.base(), before.end().max(page.end()))
+                    .unwrap_or(*before);
+            }
+            _ => {
+                if let Some(place) = pages.get_mut(kept) {
+                    *place = page;
+                }
+                kept += 1;
+            }
+        }
+    }
+    pages.truncate(kept);
+    Ok(())
+}
+
+/// Adds the pages whose numbers are in a buffer.
+fn read_buffer(
+    buffer: GuestRegion,
+    memory: Memory<'_>,
+    pages: &mut Vec<GuestRegion>,
+) -> Result<(), QueueError> {
+    let count = buffer.size() / NUMBER_BYTES;
+    for number in 0..count {
+        if pages.len() == MAX_NUMBERS {
+            return Err(QueueError::TooLong);
+        }
+        let at = after(buffer.base(), NUMBER_BYTES * number)?;
+        let low = halfword(memory, at)?;
+        let high = halfword(memory, after(at, 2)?)?;
+        let address = GuestPhysical::new((u64::from(high) << 16 | u64::from(low)) * NUMBERED_BYTES);
+        let page = GuestRegion::new(address, NUMBERED_BYTES);
+        pages.push(page.ok_or(QueueError::OutsideMemory(address))?);
+    }
+    Ok(())
 }
 
 /// The pages that lie in a buffer with all of their bytes.
@@ -150,9 +274,31 @@ impl VirtioDevice for Balloon {
         EMULATED_FEATURES | PAGE_REPORTING
     }
 
-    /// §5.5.4: no page is asked for.
-    fn configuration(&self, _: u64) -> u8 {
-        0
+    /// §5.5.4.
+    fn configuration(&self, offset: u64) -> u8 {
+        let fields = u64::from(self.given) << (8 * GIVEN) | u64::from(self.target);
+        match offset {
+            0..8 => (fields >> (8 * offset)) as u8,
+            _ => 0,
+        }
+    }
+
+    fn store_configuration(
+        &mut self,
+        access: Access,
+        value: u64,
+        context: &dyn VirtioContext,
+    ) -> bool {
+        let is_given = access.offset == GIVEN && access.width == Width::Word;
+        if is_given {
+            self.given = value as u32;
+            context.note_given_pages(self.given);
+        }
+        is_given
+    }
+
+    fn power_on(&mut self, context: &dyn VirtioContext) {
+        self.ask(context);
     }
 
     fn notify(
@@ -162,8 +308,8 @@ impl VirtioDevice for Balloon {
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError> {
         match (number, queues.get_mut(number)) {
-            (REPORTS, Some(Some(queue))) => self.take_reports(queue, context),
-            (INFLATE | DEFLATE, Some(Some(queue))) => return_unread(queue, context),
+            (REPORTS | INFLATE, Some(Some(queue))) => self.take_chains(number, queue, context),
+            (DEFLATE, Some(Some(queue))) => return_unread(queue, context),
             _ => Ok(Progress::default()),
         }
     }
@@ -171,28 +317,40 @@ impl VirtioDevice for Balloon {
     fn poll(
         &mut self,
         _: &mut Queues<GuestQueue>,
-        _: &dyn VirtioContext,
+        context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError> {
-        Ok(Progress::default())
+        Ok(self.poll_idle(context))
     }
 
-    /// Waits for pages that are being reclaimed; the other pages of a report stay with the guest.
+    fn poll_idle(&mut self, context: &dyn VirtioContext) -> Progress {
+        Progress {
+            configuration_changed: self.ask(context),
+            ..Progress::default()
+        }
+    }
+
+    /// Waits for pages that are being reclaimed; the other pages of a chain stay with the guest.
     fn stop_queue(
         &mut self,
         number: usize,
         queues: &mut Queues<GuestQueue>,
         context: &dyn VirtioContext,
     ) -> Result<Progress, QueueError> {
-        let (REPORTS, Some(Some(queue))) = (number, queues.get_mut(number)) else {
+        let chain = match number {
+            REPORTS => &mut self.report,
+            INFLATE => &mut self.asked,
+            _ => return Ok(Progress::default()),
+        };
+        let Some(Some(queue)) = queues.get_mut(number) else {
             return Ok(Progress::default());
         };
-        self.pages.clear();
+        chain.pages.clear();
         let mut progress = Progress {
             more: context.gives_back(),
             ..Progress::default()
         };
         if !progress.more
-            && let Some(head) = self.report.take()
+            && let Some(head) = chain.head.take()
         {
             queue.put_used(head, 0, context.memory())?;
             progress.interrupt = queue.publish_used(context.memory())?;
@@ -200,10 +358,12 @@ impl VirtioDevice for Balloon {
         Ok(progress)
     }
 
-    /// Drops the present report; pages already in reclaim are still reclaimed.
-    fn reset(&mut self, _: &dyn VirtioContext) -> Result<(), WouldBlock> {
-        self.report = None;
-        self.pages.clear();
+    /// Drops the present chains; pages already in reclaim are still reclaimed.
+    fn reset(&mut self, context: &dyn VirtioContext) -> Result<(), WouldBlock> {
+        self.report.forget();
+        self.asked.forget();
+        self.given = 0;
+        context.note_given_pages(0);
         Ok(())
     }
 }

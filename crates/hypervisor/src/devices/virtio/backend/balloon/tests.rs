@@ -36,6 +36,9 @@ struct World {
     /// Calls until pages have gone.
     patience: Cell<u32>,
     left: Cell<u32>,
+    /// Pages that the guest is asked for, and says that it has given.
+    asked: Cell<u32>,
+    noted: Cell<u32>,
 }
 
 impl VirtioContext for World {
@@ -61,6 +64,14 @@ impl VirtioContext for World {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
         left != 0
+    }
+
+    fn asked_pages(&self) -> u32 {
+        self.asked.get()
+    }
+
+    fn note_given_pages(&self, pages: u32) {
+        self.noted.set(pages);
     }
 
     fn load_register(&self, _: HostPhysical, _: Width) -> Option<u64> {
@@ -96,6 +107,8 @@ impl World {
             given: RefCell::default(),
             patience: Cell::new(patience),
             left: Cell::new(0),
+            asked: Cell::new(0),
+            noted: Cell::new(0),
         }
     }
 
@@ -272,15 +285,90 @@ fn resets_forget_the_rest_of_reports() {
     assert_eq!(world.given.borrow().len(), 5);
 }
 
+/// Puts numbers of pages into a buffer, from the beginning of RAM on.
+fn put_numbers(world: &World, at: u64, pages: &[u64]) {
+    for (index, page) in (0..).zip(pages) {
+        let number = (RAM / 0x1000 + page) as u32;
+        world.set(at + 4 * index, &number.to_le_bytes());
+    }
+}
+
 #[test]
-fn what_nobody_asked_for_comes_back_unread() {
+fn numbered_pages_go_in_pieces() {
+    let world = World::new(2);
+    let mut device = started(&world, 0);
+    // From an address that is a multiple of 4 alone, in any order, one of them twice.
+    put_numbers(&world, RAM + 0x8004, &[0x13, 0x10, 0x12, 0x40, 0x11, 0x13]);
+    world.describe(DESCRIPTORS, 0, (RAM + 0x8004, 6 * 4), 0);
+    world.offer(1);
+    notify(&mut device, &world, 0);
+    assert_eq!(
+        *world.given.borrow(),
+        [(0x4_0000, 0x1000), (0x1_0000, 0x4000)]
+    );
+    assert_eq!(world.returned(), 1);
+}
+
+#[test]
+fn numbers_of_foreign_pages_end_the_device() {
+    let fails = |pages: &[u64], bytes: u32| {
+        let world = World::new(0);
+        let mut device = started(&world, 0);
+        put_numbers(&world, RAM + 0x8000, pages);
+        world.describe(DESCRIPTORS, 0, (RAM + 0x8000, bytes), 0);
+        world.offer(1);
+        notify(&mut device, &world, 0);
+        assert_eq!(*world.given.borrow(), []);
+        let status = load(&mut device, &world, register::STATUS);
+        status & status::NEEDS_RESET != 0
+    };
+    assert!(fails(&[SIZE / 0x1000], 4));
+    assert!(fails(&[u64::from(u32::MAX) - RAM / 0x1000], 4));
+    // More numbers than a chain may have, in a buffer that ends beyond the guest's memory too.
+    assert!(fails(&[], 4 * (MAX_NUMBERS as u32 + 1)));
+    assert!(fails(&[], u32::MAX));
+    // No whole number.
+    assert!(!fails(&[0x10], 3));
+}
+
+#[test]
+fn guest_hears_what_it_is_asked_for() {
     let world = World::new(0);
     let mut device = started(&world, 0);
+    let asked = |device: &mut MmioTransport<Balloon>| load(device, &world, register::CONFIGURATION);
+    assert_eq!(asked(&mut device), 0);
+    device.poll(&Alone(&world));
+    assert!(!device.irq_level());
+    world.asked.set(0x1234);
+    device.poll(&Alone(&world));
+    assert!(device.irq_level());
+    assert_eq!(asked(&mut device), 0x1234);
+    assert!(store(
+        &mut device,
+        &world,
+        register::CONFIGURATION + 4,
+        0x1200
+    ));
+    assert_eq!(world.noted.get(), 0x1200);
+    assert_eq!(
+        load(&mut device, &world, register::CONFIGURATION + 4),
+        0x1200
+    );
+    // A new driver finds the same, and has given nothing.
+    device.reset(&Alone(&world));
+    assert_eq!(asked(&mut device), 0x1234);
+    assert_eq!(world.noted.get(), 0);
+}
+
+#[test]
+fn deflated_pages_come_back_unread() {
+    let world = World::new(0);
+    let mut device = started(&world, 1);
     world.describe(DESCRIPTORS, 0, (RAM + 0x1_0000, 0x100), 0);
     for index in 1..=3 {
         world.offer(index);
     }
-    assert_eq!(notify(&mut device, &world, 0), 1);
+    assert_eq!(notify(&mut device, &world, 1), 1);
     assert_eq!(world.returned(), 3);
     assert_eq!(*world.given.borrow(), []);
 }

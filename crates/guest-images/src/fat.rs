@@ -1,4 +1,4 @@
-//! The image of a disk that a board boots from: one partition with a FAT file system, which U-Boot and EFI read.
+//! The image of a disk that a board or a guest's firmware boots from: one partition with a FAT file system, which U-Boot and EFI read.
 
 use std::io::{self, Cursor, Write};
 
