@@ -34,6 +34,7 @@ mod interrupts;
 pub mod isa;
 mod lack;
 mod memory;
+mod pci;
 mod range;
 mod structure;
 mod survey;

@@ -40,8 +40,10 @@ pub enum Reason {
     InUseBelow,
     /// The device is not enabled.
     Disabled,
-    /// A host bridge of PCI.
+    /// A host bridge of PCI whose configuration space is not the standard's.
     Pci,
+    /// A window of a host bridge that no hart reaches.
+    BadWindow,
     /// No registers, or some that no hart reaches.
     NoRegisters,
     /// A range of registers that cannot be mapped.
@@ -89,7 +91,11 @@ impl Reason {
                 "name the devices below it that are free",
             ),
             Self::Disabled => ("the device, or a bus above it, is", ANOTHER),
-            Self::Pci => ("a host bridge of PCI cannot be given", ANOTHER),
+            Self::Pci => (
+                "a host bridge of PCI of another kind than pci-host-ecam-generic cannot be given:",
+                ANOTHER,
+            ),
+            Self::BadWindow => ("harts do not reach a window of the bridge", ANOTHER),
             Self::NoRegisters => (
                 "it has none that harts reach through the buses above",
                 "name a device, not a bus",

@@ -10,6 +10,7 @@ use super::*;
 use crate::Range;
 use crate::guest_tree::{GuestDescription, build};
 
+mod bridges;
 mod refused;
 
 /// Handle of the board's PLIC.
