@@ -5,6 +5,7 @@
 //! tree ([`GivenDevices::write`]).
 
 mod check;
+mod confine;
 mod copy;
 mod depend;
 mod needed;
@@ -18,6 +19,7 @@ use alloc::vec::Vec;
 use crate::guest_map::{CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE};
 use crate::tree::{Node, Tree};
 use crate::{BoardDevice, Interrupts, Range, console, devices, interrupts};
+pub use confine::Behind;
 pub use refusal::{Fault, Reason, Refusal};
 
 use needed::Needed;
@@ -73,6 +75,10 @@ pub struct GivenDevices<'t> {
     pub sources: Vec<u32>,
     /// virtio-mmio slots among the devices, which the VM drives directly.
     pub slots: Vec<u8>,
+    /// Places of the devices whose DMA goes through IOMMUs, which take the guest's addresses.
+    confined: Vec<usize>,
+    /// The ids of these devices at IOMMUs.
+    pub behind: Vec<Behind>,
     /// Paths of the devices whose DMA nothing confines.
     pub trusted: Vec<String>,
 }
@@ -151,6 +157,17 @@ pub fn give<'t>(
             refuse(wish, &node.path(), fault);
         }
     }
+    for (vm, wish) in wishes.iter().enumerate() {
+        let others = given.iter().zip(wishes).enumerate();
+        for (_, (theirs, other)) in others.filter(|(number, _)| *number != vm) {
+            let own = given.get(vm).map_or(&[][..], |own| &own.behind);
+            let meets = |own: &Behind| theirs.behind.iter().any(|their| their.meets(own));
+            if own.iter().any(meets) {
+                let fault = fault("iommus", Reason::SharedId, other.vm);
+                refuse(wish, wish.paths, fault);
+            }
+        }
+    }
     match refusals.is_empty() {
         true => Ok(given),
         false => Err(refusals),
@@ -191,8 +208,9 @@ impl<'t> Chooser<'t, '_> {
         let pages = self.pages(node)?;
         self.check_pages(&pages, vm)?;
         let is_master = !self.makes_no_dma(node);
+        let behind = self.behind(node).filter(|behind| !behind.is_empty());
         if is_master {
-            self.dma(node, wish)?;
+            self.dma(node, wish, behind.is_some())?;
         }
         let beside = self.masters_beside(&pages, node);
         if let Some(other) = beside.first().filter(|_| wish.confined) {
@@ -213,8 +231,13 @@ impl<'t> Chooser<'t, '_> {
         self.check_sources(&sources, vm)?;
         self.check_guest(&pages, wish)?;
         given.tree = Some(self.tree);
-        if is_master {
-            given.trusted.push(node.path());
+        match behind.filter(|_| is_master) {
+            Some(behind) => {
+                given.behind.extend(behind);
+                given.confined.push(node.place());
+            }
+            None if is_master => given.trusted.push(node.path()),
+            None => {}
         }
         given.trusted.extend(beside);
         if let Some(slot) = slot {

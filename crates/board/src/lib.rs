@@ -43,7 +43,7 @@ mod writer;
 
 pub use console::{Uart, UartKind};
 pub use devices::{BoardDevice, Hardware, HardwareKind, hardware};
-pub use given::{GivenDevices, MemoryOf, Reason, Refusal, Wish, give};
+pub use given::{Behind, GivenDevices, MemoryOf, Reason, Refusal, Wish, give};
 pub use hart::{BoardHart, Extensions};
 pub use interrupts::{Aplic, Controller, Delivery, Imsic, Interrupts, Wired};
 pub use lack::Lack;

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 11] = [
+pub const BUILT_FILES: [&str; 12] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
     "board/disk",
     "compiler/disk",
     "database/disk",
+    "pci/initrd",
     "perf/initrd",
     "system/disk",
     "system/initrd",

@@ -63,8 +63,13 @@ impl<'t> Chooser<'t, '_> {
     }
 
     /// Checks a device that reaches memory by itself.
-    pub(super) fn dma(&self, node: Node<'_, '_>, wish: &Wish<'_>) -> Result<(), Fault<'static>> {
-        if wish.confined {
+    pub(super) fn dma(
+        &self,
+        node: Node<'_, '_>,
+        wish: &Wish<'_>,
+        is_confined: bool,
+    ) -> Result<(), Fault<'static>> {
+        if wish.confined && !is_confined {
             return Err(fault("confined", Reason::Unconfined, ""));
         }
         if wish.memory == MemoryOf::Pages {

@@ -15,9 +15,15 @@ use crate::writer::TreeWriter;
 const LEVEL_HIGH: u32 = 4;
 
 impl<'t> GivenDevices<'t> {
-    /// Writes the devices' nodes for a guest, below a bus with two cells an address and two a size whose addresses are the computer's. `first` is the
-    /// first handle that is free in the guest's tree.
-    pub(crate) fn write(&self, fdt: &mut TreeWriter, wires: InterruptParent, first: u32) {
+    /// Writes the devices' nodes for a guest, below a bus with two cells an address and two a size whose addresses are the computer's: those that are
+    /// confined, or the others, which are told where memory lies for devices. `first` is the first handle that is free in the guest's tree.
+    pub(crate) fn write(
+        &self,
+        fdt: &mut TreeWriter,
+        wires: InterruptParent,
+        first: u32,
+        confined: bool,
+    ) {
         let Some(tree) = self.tree else {
             return;
         };
@@ -27,7 +33,9 @@ impl<'t> GivenDevices<'t> {
             wires,
             first,
         };
-        for node in self.devices.iter().filter_map(|place| tree.at(*place)) {
+        let devices = self.devices.iter();
+        let devices = devices.filter(|place| self.confined.contains(place) == confined);
+        for node in devices.filter_map(|place| tree.at(*place)) {
             copy.device(fdt, node, true);
         }
     }

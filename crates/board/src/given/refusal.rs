@@ -62,6 +62,8 @@ pub enum Reason {
     ConsoleSource,
     /// The device depends on a node that the VM does not have.
     Depends,
+    /// The IOMMU cannot tell the device from another VM's.
+    SharedId,
     /// An IOMMU is required.
     Unconfined,
     /// An IOMMU is required, and a page has registers of another device that reaches memory.
@@ -116,6 +118,10 @@ impl Reason {
             Self::Depends => (
                 "it depends on a node that is neither the VM's nor a fixed clock or regulator:",
                 "give that node to the VM too, if nothing else needs it",
+            ),
+            Self::SharedId => (
+                "the IOMMU cannot tell it from a device of",
+                "give both to one VM",
             ),
             Self::Unconfined => (
                 "no IOMMU that Partita drives stands between the device and memory",

@@ -1,5 +1,6 @@
 //! Assembly of the system that the image describes, on the present board.
 
+mod confine;
 mod given;
 mod machine;
 mod memory;
@@ -122,6 +123,7 @@ pub fn system(
         }
         vms.push(built);
     }
+    let confining = confine::devices(&mut vms, &board, &mut frames)?;
     let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
     let owners = owners.iter().map(|(owner, _)| *owner);
     let tables_and_stacks = owners
@@ -149,6 +151,8 @@ pub fn system(
         description.get(keys::WHEN_IDLE),
         started,
     );
+    let mut system = system;
+    system.iommus = confining;
     system.note_spin(description.get(keys::SPIN));
     let system = system.with_costs(Costs::of(&description.settings));
     let system = system.with_translations(

@@ -88,6 +88,7 @@ impl Port for LifeCyclePort<'_> {
     }
 
     fn quiesce(&mut self) {
+        self.vm.admit_devices(false);
         for device in &self.vm.settings.devices {
             // Its memory is not given away before the loader, or `pages::end`, has found the reset complete.
             let _ = slots::reset_device(device.device);

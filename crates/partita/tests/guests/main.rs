@@ -9,6 +9,7 @@ mod control;
 mod firmware;
 mod kvm;
 mod network;
+mod pci;
 mod translations;
 mod vectors;
 mod ways;

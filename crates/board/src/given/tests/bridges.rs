@@ -5,9 +5,9 @@ use std::vec::Vec;
 
 use super::*;
 
-const BRIDGE: &str = "/soc/pci@70000000";
+pub(super) const BRIDGE: &str = "/soc/pci@70000000";
 /// Windows as `ranges` has them: ports, 32 bits, and 16 GiB with 64-bit addresses.
-const WINDOWS: [u32; 21] = [
+pub(super) const WINDOWS: [u32; 21] = [
     0x100_0000,
     0,
     0,
@@ -31,9 +31,9 @@ const WINDOWS: [u32; 21] = [
     0,
 ];
 /// Two devices' first interrupts, one at the board's PLIC and one at the bridge's own controller.
-const MAP: [u32; 13] = [0, 0, 0, 1, PLIC, 32, 0x800, 0, 0, 1, 0x70, 9, 9];
+pub(super) const MAP: [u32; 13] = [0, 0, 0, 1, PLIC, 32, 0x800, 0, 0, 1, 0x70, 9, 9];
 
-fn bridge(
+pub(super) fn bridge(
     fdt: &mut FdtWriter,
     (windows, map): (&[u32], &[u32]),
     more: impl FnOnce(&mut FdtWriter),
@@ -49,7 +49,7 @@ fn bridge(
         words(fdt, "interrupt-map-mask", &[0x1800, 0, 0, 7]);
         words(fdt, "bus-range", &[0, 0xff]);
         words(fdt, "msi-parent", &[0x52]);
-        words(fdt, "iommu-map", &[0, 0x51, 0, 0x1_0000]);
+        words(fdt, "iommu-map", &IOMMU_MAP);
         more(fdt);
         let own = fdt.begin_node("legacy").unwrap();
         fdt.property_null("interrupt-controller").unwrap();
@@ -81,11 +81,12 @@ fn bridge_is_given_with_windows_and_interrupts() {
     ];
     assert_eq!(given[0].pages, expected);
     assert_eq!(given[0].sources, [32, 36]);
-    assert_eq!(given[0].trusted, [BRIDGE]);
+    assert_eq!(given[0].trusted, [BRIDGE; 0]);
+    assert_eq!(given[0].behind, [behind(0..=0xfffe)]);
     for (has_files, length) in [(true, 14), (false, 13)] {
         let guest = guest(&bytes, BRIDGE, has_files);
         let guest = Fdt::new(&guest).unwrap();
-        let node = guest.find_node(BRIDGE).expect("the bridge");
+        let node = guest.find_node("/pci@70000000").expect("the bridge");
         assert_eq!(values(&node, "reg"), [0, 0x7000_0000, 0, 0x1000_0000]);
         assert_eq!(values(&node, "ranges"), WINDOWS);
         assert_eq!(values(&node, "#address-cells"), [3]);
@@ -111,6 +112,9 @@ fn bridge_is_given_with_windows_and_interrupts() {
         assert_eq!(values(&port, "#address-cells"), [3]);
     }
 }
+
+/// All functions at the IOMMU, as QEMU's board has it.
+const IOMMU_MAP: [u32; 8] = [0, 0x51, 0, 0, 0, 0x51, 0, 0xffff];
 
 /// Refusals of the bridge for one VM, in words.
 fn refusals(tree: &[u8], wishes: &[Wish<'_>]) -> Vec<String> {
@@ -215,7 +219,7 @@ proptest::proptest! {
         {
             let mut fdt = crate::writer::TreeWriter::default();
             fdt.begin_node("");
-            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2);
+            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2, false);
             fdt.end_node();
             let _ = fdt.finish();
         }
