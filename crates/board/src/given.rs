@@ -79,6 +79,8 @@ pub struct GivenDevices<'t> {
     confined: Vec<usize>,
     /// The ids of these devices at IOMMUs.
     pub behind: Vec<Behind>,
+    /// Set if confined host bridges of PCI may send messages to the guest's interrupt files.
+    pub sends_messages: bool,
     /// Paths of the devices whose DMA nothing confines.
     pub trusted: Vec<String>,
 }
@@ -258,6 +260,13 @@ impl<'t> Chooser<'t, '_> {
 }
 
 impl GivenDevices<'_> {
+    /// Tests whether the DMA of the device with this path goes through an IOMMU that confines it.
+    #[must_use]
+    pub fn is_confined(&self, tree: &Tree<'_>, path: &str) -> bool {
+        let node = tree.find(path);
+        node.is_some_and(|node| self.confined.contains(&node.place()))
+    }
+
     /// Tests whether the guest can have its emulated clock beside these devices.
     #[must_use]
     pub fn leaves_room_for_clock(&self) -> bool {

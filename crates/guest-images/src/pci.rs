@@ -13,13 +13,14 @@ const INIT: &str = include_str!("../../../guests/pci");
 /// The packages of its programs; the others are on the disk.
 const PACKAGES: [&str; 1] = ["busybox-static"];
 /// The modules that it loads. The drivers of the bridge and of virtio's transport are in the kernel.
-const MODULES: [&str; 6] = [
+const MODULES: [&str; 7] = [
     "nvme",
     "virtio_blk",
+    "ahci",
+    "sd_mod",
+    "e1000e",
     "crc32c_generic",
     "ext4",
-    "ahci",
-    "e1000e",
 ];
 
 /// The folder.

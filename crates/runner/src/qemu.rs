@@ -84,6 +84,8 @@ pub struct Variant {
     pub cpu: Option<String>,
     /// Further drives, each the options of a `-drive`.
     pub drives: Vec<String>,
+    /// Further ends of networks, each the options of a `-netdev`.
+    pub networks: Vec<String>,
     /// Further devices, each the options of a `-device`.
     pub devices: Vec<String>,
 }
@@ -99,7 +101,11 @@ impl Variant {
                 value.push(further);
             }
         }
-        for (option, values) in [("-drive", &self.drives), ("-device", &self.devices)] {
+        for (option, values) in [
+            ("-drive", &self.drives),
+            ("-netdev", &self.networks),
+            ("-device", &self.devices),
+        ] {
             for value in values {
                 arguments.extend([option.into(), value.into()]);
             }
@@ -280,6 +286,7 @@ mod tests {
         let variant = Variant {
             machine: Some(String::from("aia=none")),
             cpu: Some(String::from("sstc=off,zawrs=off")),
+            networks: vec![String::from("user,id=n")],
             drives: vec![String::from("id=a,if=none,file=a.raw")],
             devices: vec![String::from("nvme,drive=a"), String::from("e1000e")],
         };
@@ -291,7 +298,8 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(",v=on,sstc=off,zawrs=off -smp 2 "), "{text}");
-        let further = " -drive id=a,if=none,file=a.raw -device nvme,drive=a -device e1000e";
+        let further =
+            " -drive id=a,if=none,file=a.raw -netdev user,id=n -device nvme,drive=a -device e1000e";
         assert!(text.ends_with(further), "{text}");
         let mut plain = board(7, 2, Bytes(1 << 30));
         Variant::default().add_to(&mut plain);

@@ -16,13 +16,14 @@ const LEVEL_HIGH: u32 = 4;
 
 impl<'t> GivenDevices<'t> {
     /// Writes the devices' nodes for a guest, below a bus with two cells an address and two a size whose addresses are the computer's: those that are
-    /// confined, or the others, which are told where memory lies for devices. `first` is the first handle that is free in the guest's tree.
+    /// confined, with the handle of the controller that takes their messages, if one does; or the others, which are told where memory lies for devices.
+    /// `first` is the first handle that is free in the guest's tree.
     pub(crate) fn write(
         &self,
         fdt: &mut TreeWriter,
         wires: InterruptParent,
         first: u32,
-        confined: bool,
+        confined: Option<u32>,
     ) {
         let Some(tree) = self.tree else {
             return;
@@ -32,9 +33,10 @@ impl<'t> GivenDevices<'t> {
             given: self,
             wires,
             first,
+            messages: confined.filter(|_| self.sends_messages),
         };
         let devices = self.devices.iter();
-        let devices = devices.filter(|place| self.confined.contains(place) == confined);
+        let devices = devices.filter(|place| self.confined.contains(place) == confined.is_some());
         for node in devices.filter_map(|place| tree.at(*place)) {
             copy.device(fdt, node, true);
         }
@@ -78,6 +80,8 @@ struct Copy<'c, 't> {
     given: &'c GivenDevices<'t>,
     wires: InterruptParent,
     first: u32,
+    /// The controller that takes messages.
+    messages: Option<u32>,
 }
 
 impl<'t> Copy<'_, 't> {
@@ -117,6 +121,9 @@ impl<'t> Copy<'_, 't> {
             fdt.property("ranges", value);
         } else if node.is_pci_bridge() {
             windows(fdt, node);
+            if let Some(controller) = self.messages {
+                fdt.property_u32("msi-parent", controller);
+            }
         }
         self.interrupts(fdt, node);
         self.interrupt_map(fdt, node);

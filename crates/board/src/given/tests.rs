@@ -297,7 +297,7 @@ proptest::proptest! {
         {
             let mut fdt = crate::writer::TreeWriter::default();
             fdt.begin_node("");
-            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2, false);
+            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2, None);
             given[0].write_supplies(&mut fdt, 2);
             fdt.end_node();
             let _ = fdt.finish();

@@ -219,7 +219,7 @@ proptest::proptest! {
         {
             let mut fdt = crate::writer::TreeWriter::default();
             fdt.begin_node("");
-            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2, false);
+            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2, None);
             fdt.end_node();
             let _ = fdt.finish();
         }

@@ -7,6 +7,7 @@ use crate::boot::error::AssembleError;
 use crate::console::say;
 use crate::devices::iommu::board::{BoardPort, Confinement};
 use crate::devices::iommu::{Iommu, IommuError};
+use crate::hart::interrupt_file::guest_files;
 use crate::memory::address::PAGE_SIZE;
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::guest::HostMemory;
@@ -45,6 +46,7 @@ pub(super) fn devices(
             .map_err(|error| AssembleError::Iommu { base, error })?;
         all.push((base, Arc::new(iommu)));
     }
+    let has_files = has_files_for_all(vms, board);
     for vm in vms {
         let behind = &vm.settings.given.behind;
         let own = all
@@ -53,6 +55,7 @@ pub(super) fn devices(
         let own: Vec<Arc<BoardIommu>> = own.map(|(_, iommu)| Arc::clone(iommu)).collect();
         if !own.is_empty() {
             vm.confinement = Some(Confinement::new(own, number(vm)));
+            vm.settings.given.sends_messages = has_files;
             say!(
                 "{}: an IOMMU confines its devices to its memory",
                 vm.settings.name
@@ -60,6 +63,13 @@ pub(super) fn devices(
         }
     }
     Ok(all.into_iter().map(|(_, iommu)| iommu).collect())
+}
+
+/// Tests whether every vCPU has a guest interrupt file on each hart. A device's message is a store to the page of the vCPU's file; where the vCPU has
+/// none, the page leads nowhere, and the message would be lost.
+fn has_files_for_all(vms: &[Vm], board: &Board) -> bool {
+    let vcpus: usize = vms.iter().map(|vm| vm.vcpus.len()).sum();
+    board.controller.imsic().is_some() && vcpus <= usize::from(guest_files())
 }
 
 /// Number of the VM at IOMMUs. VMs are never made anew, so that none has another one's.

@@ -58,6 +58,9 @@ pub(in crate::command) struct RunArguments {
     /// On QEMU, a further `-drive`, such as id=d,if=none,format=raw,file=disk.raw. May be given several times
     #[arg(long, value_name = "OPTIONS")]
     pub(super) qemu_drive: Vec<String>,
+    /// On QEMU, a further `-netdev`, such as user,id=n. May be given several times
+    #[arg(long, value_name = "OPTIONS")]
+    pub(super) qemu_netdev: Vec<String>,
     /// On QEMU, a further `-device`, such as nvme,drive=d,serial=1 on the board's PCI bus. May be given several times
     #[arg(long, value_name = "OPTIONS")]
     pub(super) qemu_device: Vec<String>,
@@ -195,6 +198,7 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
             machine: arguments.qemu_machine.clone(),
             cpu: arguments.qemu_cpu.clone(),
             drives: arguments.qemu_drive.clone(),
+            networks: arguments.qemu_netdev.clone(),
             devices: arguments.qemu_device.clone(),
         })),
         (Computer::Machine, _) => {
@@ -202,6 +206,7 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
                 ("--qemu-machine", arguments.qemu_machine.is_some()),
                 ("--qemu-cpu", arguments.qemu_cpu.is_some()),
                 ("--qemu-drive", !arguments.qemu_drive.is_empty()),
+                ("--qemu-netdev", !arguments.qemu_netdev.is_empty()),
                 ("--qemu-device", !arguments.qemu_device.is_empty()),
             ];
             if let Some((option, _)) = qemu_only.iter().find(|(_, given)| *given) {
