@@ -145,6 +145,11 @@ fn behind(ids: core::ops::RangeInclusive<u32>) -> Behind {
 fn guest(tree: &[u8], paths: &str, has_files: bool) -> Vec<u8> {
     let tree = Tree::new(tree).unwrap();
     let given = give(&tree, &[wish("one", paths)], 0).unwrap();
+    guest_with(&given[0], has_files)
+}
+
+/// The guest's tree with these devices.
+fn guest_with(given: &GivenDevices<'_>, has_files: bool) -> Vec<u8> {
     let description = GuestDescription {
         name: "one",
         memory: Range {
@@ -162,7 +167,7 @@ fn guest(tree: &[u8], paths: &str, has_files: bool) -> Vec<u8> {
         initrd: None,
         bootargs: "",
         virtio: &[],
-        given: given.first(),
+        given: Some(given),
         has_files,
         sources: 64,
         clock: true,

@@ -13,6 +13,7 @@ use crate::console;
 use crate::console::say;
 use crate::hart;
 use crate::interrupts;
+use crate::system::confinement;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::monitor;
 use crate::system::pages;
@@ -287,6 +288,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
             pages::end(system, vm);
             console::end_guest_line(vm.number());
             vm.print_suppressed_reports();
+            confinement::report(system);
             say!("{name}: stopped ({reason})");
             STOPPED.store(true, Ordering::SeqCst);
         }

@@ -94,7 +94,9 @@ fn served(text: &str) {
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn disks_behind_a_given_bridge_serve() {
     let folder = tempfile::tempdir().unwrap();
-    served(&run(folder.path(), "aia=aplic-imsic", &[], &[]));
+    let text = run(folder.path(), "aia=aplic-imsic", &[], &[]);
+    served(&text);
+    shows(&text, &["its guest is trusted", " msi=0"]);
 }
 
 /// Devices that their guest has read and write memory of the firmware and of the hypervisor reach none of it behind an IOMMU, and serve.
@@ -119,6 +121,8 @@ fn an_iommu_confines_a_given_bridge() {
         ],
     );
     assert!(!text.contains("its guest is trusted"), "{text}");
+    // Each vCPU has its queue of the NVMe disk, whose messages reach the vCPU's file.
+    assert!(!text.contains(" msi=0"), "{text}");
 }
 
 /// Without an IOMMU nothing starts that requires one.

@@ -116,6 +116,24 @@ fn bridge_is_given_with_windows_and_interrupts() {
 /// All functions at the IOMMU, as QEMU's board has it.
 const IOMMU_MAP: [u32; 8] = [0, 0x51, 0, 0, 0, 0x51, 0, 0xffff];
 
+/// A bridge that may send messages names the guest's interrupt files.
+#[test]
+fn messages_go_to_the_guests_files() {
+    let bytes = board(|fdt| bridge(fdt, (&WINDOWS, &MAP), |_| {}));
+    let tree = Tree::new(&bytes).unwrap();
+    let mut given = give(&tree, &[wish("one", BRIDGE)], 0).unwrap();
+    for sends in [false, true] {
+        given[0].sends_messages = sends;
+        let guest = guest_with(&given[0], true);
+        let guest = Fdt::new(&guest).unwrap();
+        let node = guest.find_node("/pci@70000000").expect("the bridge");
+        let parent = values(&node, "msi-parent").first().copied();
+        let parent = parent.and_then(|handle| guest.find_phandle(handle));
+        let kind = parent.map(|parent| parent.compatible().unwrap().first());
+        assert_eq!(kind, sends.then_some("riscv,imsics"));
+    }
+}
+
 /// Refusals of the bridge for one VM, in words.
 fn refusals(tree: &[u8], wishes: &[Wish<'_>]) -> Vec<String> {
     let tree = Tree::new(tree).unwrap();
