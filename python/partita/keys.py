@@ -21,8 +21,9 @@ class Disk(Table):
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
     image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    image:pci/initrd, image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
+    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file =
+    "image:debian/disk"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the device, as vm.NAME.io. Takes direct, general, fast. Without it: the VM's. Example: io = "fast"
@@ -123,9 +124,9 @@ class Vm(Table):
     kernel: str = field(metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
     """Kernel: a RISC-V Linux Image, or another file with its header. Takes a path from the system file's folder, or one
     of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk,
-    image:database/disk, image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
-    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: kernel =
-    "image:debian/kernel"
+    image:database/disk, image:pci/initrd, image:perf/initrd, image:system/disk, image:system/initrd,
+    image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given.
+    Example: kernel = "image:debian/kernel"
     """
     memory: str = field(metadata={'key': 'memory', 'check': {'text': '^[0-9]+ *[A-Za-z]+$'}})
     """Memory of the VM. Takes a size in multiples of 2 MiB (B, KiB, MiB, GiB). Without it: must be given. Example:
@@ -146,9 +147,9 @@ class Vm(Table):
     "console=ttyS0 quiet"
     """
     confined: Literal['trusted', 'required'] | None = field(default=None, metadata={'key': 'confined', 'check': {'words': ('trusted', 'required')}})
-    """Need of an IOMMU between memory and the devices that the guest drives itself. Partita drives no IOMMU yet, so
-    required refuses every such device that reaches memory. Takes trusted, required. Without it: trusted. Example:
-    confined = "required"
+    """Need of an IOMMU between memory and the devices that the guest drives itself. required refuses every such device
+    that reaches memory and that the board's device tree puts behind no RISC-V IOMMU. Takes trusted, required. Without
+    it: trusted. Example: confined = "required"
     """
     dedicated_harts: Sequence[int] | None = field(default=None, metadata={'key': 'dedicated-harts', 'check': {'each': {'number': (0, 63)}}})
     """Harts that belong to the VM alone, one for each vCPU. Takes a list of whole numbers, 0 to 63. Without it: none.
@@ -180,9 +181,9 @@ class Vm(Table):
     """
     initrd: str | None = field(default=None, metadata={'key': 'initrd', 'check': {'text': '', 'path': True}})
     """Initial RAM disk. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
-    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
-    it: none. Example: initrd = "image:debian/initrd"
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:pci/initrd, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: none. Example: initrd = "image:debian/initrd"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the VM's disks, network cards and entropy source: direct, by the guest's own driver, whose device
@@ -238,8 +239,9 @@ class SharedDisk(Table):
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk, in raw form. Takes a path from the system file's folder, or one of image:debian/kernel,
     image:debian/initrd, image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    image:pci/initrd, image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
+    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file =
+    "image:debian/disk"
     """
     persistent: bool | None = field(default=None, metadata={'key': 'persistent', 'check': {'truth': True}})
     """Keeps what guests write in the file. Otherwise each run begins with the same image. Takes true or false. Without

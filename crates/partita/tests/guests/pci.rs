@@ -18,7 +18,7 @@ const MORE: [&str; 8] = [
     "--qemu-device",
     "ide-hd,bus=ahci.0,drive=sata",
     "--qemu-device",
-    "e1000e,netdev=net",
+    "e1000e,netdev=net,romfile=",
 ];
 
 /// Runs the example on QEMU with an NVMe disk and one of virtio behind the bridge; the guests must end well. Returns what the console showed.
