@@ -8,7 +8,7 @@ use core::ops::RangeInclusive;
 
 use riscv::iommu::{PPN_MASK, PPN_SHIFT, TC_DTF, VALID};
 
-use super::IommuError;
+use super::error::IommuError;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::gstage::TableMemory;
 

@@ -17,6 +17,7 @@
 
 pub mod board;
 mod directory;
+mod error;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use crate::lock::{Mutex, place};
 use crate::memory::address::{GuestPhysical, HostPhysical, PAGE_SIZE};
 use crate::memory::gstage::TableMemory;
 use directory::{Control, Directory, Domain};
+pub use error::IommuError;
 
 /// Commands of the queue, which fills a page.
 const COMMANDS: u32 = (PAGE_SIZE / command::BYTES) as u32;
@@ -54,27 +56,6 @@ pub trait Port: TableMemory {
     fn order(&self);
     /// Tests whether the IOMMU has had time enough since `began`, which an earlier call returned, or since none.
     fn waited(&self, began: &mut Option<u64>) -> bool;
-}
-
-/// Reason why an IOMMU cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IommuError {
-    #[error("its capabilities are of version {0}, and version 1 is needed")]
-    Version(u64),
-    #[error("{0} does not answer: check the firmware, or leave the device away")]
-    NoAnswer(&'static str),
-    #[error("it accepts no little-endian tables of 64-bit entries (fctl)")]
-    Endianness,
-    #[error("it has no mode for G-stage tables like the harts'")]
-    Mode,
-    #[error("it accepts no device directory for ids of {0} bits")]
-    Levels(u32),
-    #[error("device id {0:#x} is beyond its directory")]
-    Id(u32),
-    #[error("it cannot tell devices of two VMs apart")]
-    Overlap,
-    #[error("there is no memory for its tables")]
-    Memory,
 }
 
 /// Access that the IOMMU has refused.
