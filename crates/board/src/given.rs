@@ -22,6 +22,7 @@ use crate::{BoardDevice, Interrupts, Range, console, devices, interrupts};
 pub use confine::Behind;
 pub use refusal::{Fault, Reason, Refusal};
 
+use confine::shares_ids;
 use needed::Needed;
 use refusal::fault;
 
@@ -159,16 +160,12 @@ pub fn give<'t>(
             refuse(wish, &node.path(), fault);
         }
     }
-    for (vm, wish) in wishes.iter().enumerate() {
-        let others = given.iter().zip(wishes).enumerate();
-        for (_, (theirs, other)) in others.filter(|(number, _)| *number != vm) {
-            let own = given.get(vm).map_or(&[][..], |own| &own.behind);
-            let meets = |own: &Behind| theirs.behind.iter().any(|their| their.meets(own));
-            if own.iter().any(meets) {
-                let fault = fault("iommus", Reason::SharedId, other.vm);
-                refuse(wish, wish.paths, fault);
-            }
+    let mut earlier: Vec<&Behind> = Vec::new();
+    for (own, wish) in given.iter().zip(wishes) {
+        if shares_ids(&own.behind, &earlier) {
+            refuse(wish, wish.paths, fault("iommus", Reason::SharedId, ""));
         }
+        earlier.extend(&own.behind);
     }
     match refusals.is_empty() {
         true => Ok(given),

@@ -24,6 +24,14 @@ const NO_DMA: [&str; 6] = [
     "sifive,pwm0",
 ];
 
+/// Tests whether a node has registers, or a window, in one of these pages.
+#[inline(never)]
+fn reaches(node: Node<'_, '_>, pages: &[Range]) -> bool {
+    let reached = node.reached();
+    let mut ranges = reached.iter().map(|range| range.pages());
+    ranges.any(|range| pages.iter().any(|page| page.overlaps(range)))
+}
+
 impl<'t> Chooser<'t, '_> {
     /// Tests whether the device never reaches memory by itself.
     pub(super) fn makes_no_dma(&self, node: Node<'_, '_>) -> bool {
@@ -92,6 +100,11 @@ impl<'t> Chooser<'t, '_> {
     pub(super) fn check_node(&self, node: Node<'_, '_>) -> Result<(), Fault<'t>> {
         for part in node.subtree() {
             let Some(role) = self.needed.role(part) else {
+                let is_other = part.is_pci_bridge() && !part.is_ecam_bridge();
+                if is_other && !part.is_on_pci() {
+                    let kind = part.text("compatible").unwrap_or_default();
+                    return Err(fault("compatible", Reason::Pci, kind));
+                }
                 continue;
             };
             if part.place() == node.place() {
@@ -103,12 +116,6 @@ impl<'t> Chooser<'t, '_> {
         if !node.is_enabled() {
             let status = node.text("status").unwrap_or("disabled");
             return Err(fault("status", Reason::Disabled, status));
-        }
-        for part in node.subtree().filter(|part| !part.is_on_pci()) {
-            if part.is_pci_bridge() && !part.is_ecam_bridge() {
-                let kind = part.text("compatible").unwrap_or_default();
-                return Err(fault("compatible", Reason::Pci, kind));
-            }
         }
         Ok(())
     }
@@ -141,11 +148,9 @@ impl<'t> Chooser<'t, '_> {
     /// Checks that nothing else which is in use has registers in these pages.
     pub(super) fn check_pages(&self, pages: &[Range], vm: usize) -> Result<(), Fault<'t>> {
         for node in self.tree.nodes() {
-            let is_inside = node.reached().iter().any(|range| {
-                let range = range.pages();
-                pages.iter().any(|page| page.overlaps(range))
-            });
-            if is_inside && let Some(other) = self.other_user(node, vm) {
+            if reaches(node, pages)
+                && let Some(other) = self.other_user(node, vm)
+            {
                 return Err(fault("reg", Reason::SharedPage, &other));
             }
         }
@@ -155,12 +160,7 @@ impl<'t> Chooser<'t, '_> {
     /// Paths of other devices with registers in these pages that may reach memory by themselves: the VM can drive them as well.
     pub(super) fn masters_beside(&self, pages: &[Range], device: Node<'_, '_>) -> Vec<String> {
         let nodes = self.tree.nodes().filter(|node| !node.is_in(device));
-        let masters = nodes.filter(|node| {
-            let reached = node.reached();
-            let mut ranges = reached.iter().map(|range| range.pages());
-            let is_inside = ranges.any(|range| pages.iter().any(|page| page.overlaps(range)));
-            is_inside && !self.makes_no_dma(*node)
-        });
+        let masters = nodes.filter(|node| reaches(*node, pages) && !self.makes_no_dma(*node));
         masters.map(Node::path).collect()
     }
 

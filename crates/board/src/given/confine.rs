@@ -21,12 +21,17 @@ pub struct Behind {
     pub ids: RangeInclusive<u32>,
 }
 
-impl Behind {
-    /// Tests whether the IOMMU takes these for one device.
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        let (own, theirs) = (&self.ids, &other.ids);
-        self.iommu == other.iommu && own.start() <= theirs.end() && theirs.start() <= own.end()
+/// Tests whether an IOMMU takes one of these for one of the others.
+pub(super) fn shares_ids(own: &[Behind], others: &[&Behind]) -> bool {
+    for own in own {
+        for other in others {
+            let apart = own.ids.end() < other.ids.start() || other.ids.end() < own.ids.start();
+            if own.iommu.start == other.iommu.start && !apart {
+                return true;
+            }
+        }
     }
+    false
 }
 
 impl Chooser<'_, '_> {
@@ -78,7 +83,7 @@ impl Chooser<'_, '_> {
         Some(found)
     }
 
-    /// Ids by `iommu-map`, which must name all functions on all buses. QEMU's board leaves the last function of the last bus out; if it is there, it
+    /// Ids by `iommu-map`, which must name all functions on all buses in their order. QEMU's board leaves the last function of the last bus out; if it is there, it
     /// reaches nothing.
     fn of_bridge(&self, node: Node<'_, '_>) -> Option<Vec<Behind>> {
         let mask = node.word("iommu-map-mask").unwrap_or(u32::MAX);
@@ -86,7 +91,7 @@ impl Chooser<'_, '_> {
         let first = buses.next().unwrap_or(0) << FUNCTION_BITS & 0xffff;
         let last = buses.next().unwrap_or(0xff) << FUNCTION_BITS & 0xffff | 0xff;
         let mut cells = node.cells("iommu-map");
-        let (mut found, mut covered) = (Vec::new(), Vec::new());
+        let (mut found, mut end) = (Vec::new(), first);
         while let (Some(function), Some(handle), Some(id), Some(length)) =
             (cells.next(), cells.next(), cells.next(), cells.next())
         {
@@ -94,17 +99,13 @@ impl Chooser<'_, '_> {
                 continue;
             };
             let ids = id..=id.checked_add(more)?;
-            covered.push((function, function.checked_add(length)?));
+            if function > end {
+                return None;
+            }
+            end = end.max(function.checked_add(length)?);
             let iommu = self.iommu(handle)?;
             found.push(Behind { iommu, ids });
         }
-        covered.sort_unstable();
-        let end = covered.iter().fold(
-            first,
-            |end, (from, to)| {
-                if *from <= end { end.max(*to) } else { end }
-            },
-        );
         (mask & 0xffff == 0xffff && end >= last).then_some(found)
     }
 }

@@ -120,7 +120,7 @@ impl Reason {
                 "give that node to the VM too, if nothing else needs it",
             ),
             Self::SharedId => (
-                "the IOMMU cannot tell it from a device of",
+                "the IOMMU cannot tell it from a device of another VM",
                 "give both to one VM",
             ),
             Self::Unconfined => (

@@ -8,6 +8,11 @@ use crate::system::Hypervisor;
 pub fn report(system: &Hypervisor) {
     for iommu in &system.iommus {
         iommu.faults(|fault| say_fault(system, fault));
+        if iommu.take_failure() {
+            say!(
+                "an IOMMU has not answered and is switched off: the devices behind it reach no memory any more"
+            );
+        }
     }
 }
 
@@ -24,8 +29,8 @@ fn say_fault(system: &Hypervisor, fault: Fault) {
     let place = domain.and_then(|number| usize::from(number).checked_sub(1));
     let name = place.and_then(|place| system.vms.get(place));
     let name = name.map_or("no VM", |vm| vm.settings.name.as_str());
-    say!("{name}: an IOMMU refuses device {device:#x} the address {address:#x} (cause {cause})");
-    if last {
-        say!("{name}: no more of these are printed");
-    }
+    let end = if last { "; no more are printed" } else { "" };
+    say!(
+        "{name}: an IOMMU refuses device {device:#x} the address {address:#x} (cause {cause}){end}"
+    );
 }

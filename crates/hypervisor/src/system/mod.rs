@@ -115,7 +115,7 @@ pub struct Hypervisor {
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
     /// IOMMUs that confine devices of VMs.
-    pub iommus: Vec<Arc<Iommu<BoardPort>>>,
+    pub iommus: Vec<&'static Iommu<BoardPort>>,
 }
 
 /// Rate at which the devices' interrupt lines are polled.

@@ -46,7 +46,7 @@ fn whole_map_confines_a_bridge() {
         (&[0, 0x51, 0x100, 0x200], None, true),
         (&[0, 0x51, 0x100, 0x1ff], None, true),
         (
-            &[0x100, 0x51, 0x1100, 0x100, 0, 0x51, 0x1000, 0x100],
+            &[0, 0x51, 0x1000, 0x100, 0x100, 0x51, 0x1100, 0x100],
             None,
             true,
         ),
@@ -128,15 +128,9 @@ fn shared_ids_go_to_one_vm() {
         "/soc/pci@72000000",
     );
     let refusals = lines(&tree, &[wish("one", a), wish("two", b)]);
-    assert_eq!(refusals.len(), 2, "{refusals:?}");
-    let reason = "iommus: the IOMMU cannot tell it from a device of two; give both to one VM";
-    assert_eq!(
-        refusals[0],
-        [a, ": "]
-            .concat()
-            .replace(a, &["one cannot have ", a].concat())
-            + reason
-    );
+    let reason =
+        ": iommus: the IOMMU cannot tell it from a device of another VM; give both to one VM";
+    assert_eq!(refusals, [["two cannot have ", b, reason].concat()]);
     assert_eq!(lines(&tree, &[wish("one", a), wish("two", c)]), [""; 0]);
     let both = [a, " ", b].concat();
     assert_eq!(lines(&tree, &[wish("one", &both)]), [""; 0]);

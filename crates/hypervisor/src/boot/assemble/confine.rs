@@ -1,6 +1,6 @@
 //! IOMMUs between given devices and memory.
 
-use alloc::sync::Arc;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::boot::error::AssembleError;
@@ -33,84 +33,76 @@ pub(super) fn devices(
     vms: &mut [Vm],
     board: &Board,
     frames: &mut Frames,
-) -> Result<Vec<Arc<BoardIommu>>, AssembleError> {
-    let mut bases: Vec<u64> = Vec::new();
-    for behind in vms.iter().flat_map(|vm| &vm.settings.given.behind) {
-        if !bases.contains(&behind.iommu.start) {
-            bases.push(behind.iommu.start);
+) -> Result<Vec<&'static BoardIommu>, AssembleError> {
+    let (mut vcpus, mut ranges, mut highest) = (0, 0, 0);
+    for vm in &*vms {
+        vcpus += vm.vcpus.len();
+        for behind in &vm.settings.given.behind {
+            ranges += 1;
+            highest = highest.max(*behind.ids.end());
         }
     }
-    let mut all = Vec::with_capacity(bases.len());
-    for base in bases {
-        let iommu = take_over(base, vms, board, frames)
-            .map_err(|error| AssembleError::Iommu { base, error })?;
-        all.push((base, Arc::new(iommu)));
-    }
-    let has_files = has_files_for_all(vms, board);
+    // A device's message is a store to the page of the vCPU's interrupt file. Where the vCPU has none, the page leads nowhere, and the message would
+    // be lost.
+    let has_files = board.controller.imsic().is_some() && vcpus <= usize::from(guest_files());
+    let mut all: Vec<(u64, &'static BoardIommu)> = Vec::new();
     for vm in vms {
-        let behind = &vm.settings.given.behind;
-        let own = all
-            .iter()
-            .filter(|(base, _)| behind.iter().any(|behind| behind.iommu.start == *base));
-        let own: Vec<Arc<BoardIommu>> = own.map(|(_, iommu)| Arc::clone(iommu)).collect();
-        if !own.is_empty() {
-            vm.confinement = Some(Confinement::new(own, number(vm)));
+        // VMs are never made anew, so that none has another one's number.
+        let number = vm.id.get() + 1;
+        for behind in &vm.settings.given.behind {
+            let base = behind.iommu.start;
+            let failed = |error| AssembleError::Iommu { base, error };
+            let known = all.iter().find(|(other, _)| *other == base);
+            let iommu = match known {
+                Some((_, iommu)) => *iommu,
+                None => {
+                    let pages = OWN_PAGES + PAGES_OF_RANGE * ranges;
+                    let port = port(base, pages, board, frames).map_err(failed)?;
+                    let iommu = Iommu::begin(port, highest).map_err(failed)?;
+                    // It lives as long as the hypervisor.
+                    let iommu: &'static BoardIommu = Box::leak(Box::new(iommu));
+                    all.push((base, iommu));
+                    iommu
+                }
+            };
+            let table = vm.untagged_table();
+            let confined = iommu.confine(number, table, behind.ids.clone());
+            confined.map_err(failed)?;
+            // A device that the firmware has left at work reaches nothing.
+            iommu.admit(number, false);
+            let own = vm.confinement.get_or_insert(Confinement::new(number));
+            own.add(iommu);
+        }
+        if vm.confinement.is_some() {
+            let name = vm.settings.name;
+            say!("{name}: an IOMMU confines its devices to its memory");
             vm.settings.given.sends_messages = has_files;
-            say!(
-                "{}: an IOMMU confines its devices to its memory",
-                vm.settings.name
-            );
         }
     }
-    Ok(all.into_iter().map(|(_, iommu)| iommu).collect())
+    let mut iommus = Vec::with_capacity(all.len());
+    for (base, iommu) in all {
+        iommu
+            .open()
+            .map_err(|error| AssembleError::Iommu { base, error })?;
+        iommus.push(iommu);
+    }
+    Ok(iommus)
 }
 
-/// Tests whether every vCPU has a guest interrupt file on each hart. A device's message is a store to the page of the vCPU's file; where the vCPU has
-/// none, the page leads nowhere, and the message would be lost.
-fn has_files_for_all(vms: &[Vm], board: &Board) -> bool {
-    let vcpus: usize = vms.iter().map(|vm| vm.vcpus.len()).sum();
-    board.controller.imsic().is_some() && vcpus <= usize::from(guest_files())
-}
-
-/// Number of the VM at IOMMUs. VMs are never made anew, so that none has another one's.
-const fn number(vm: &Vm) -> u16 {
-    vm.id.get() + 1
-}
-
-fn take_over(
+fn port(
     base: u64,
-    vms: &[Vm],
+    pages: usize,
     board: &Board,
     frames: &mut Frames,
-) -> Result<BoardIommu, IommuError> {
-    let behind = || {
-        let all = vms.iter().flat_map(|vm| {
-            let behind = vm.settings.given.behind.iter();
-            behind.map(move |behind| (vm, behind))
-        });
-        all.filter(|(_, behind)| behind.iommu.start == base)
-    };
-    let mut spare = Vec::new();
-    for _ in 0..OWN_PAGES + PAGES_OF_RANGE * behind().count() {
+) -> Result<BoardPort, IommuError> {
+    let mut spare = Vec::with_capacity(pages);
+    for _ in 0..pages {
         let page = frames.give(FrameOwner::Hypervisor, PAGE_SIZE, PAGE_SIZE);
-        let page = page.ok_or(IommuError::Memory)?;
+        let page = page.ok_or(IommuError::MEMORY)?;
         Physical::default().zero(page);
         spare.push(page);
     }
-    let highest = behind().map(|(_, behind)| *behind.ids.end()).max();
     let patience = PATIENCE * u64::from(board.timebase_hertz);
     // SAFETY: the device tree names an IOMMU there, and the pages were just given for it.
-    let port = unsafe { BoardPort::new(base, spare, patience) };
-    let iommu = Iommu::begin(port, highest.unwrap_or(0))?;
-    for (vm, behind) in behind() {
-        iommu.confine(number(vm), vm.untagged_table(), behind.ids.clone())?;
-    }
-    for vm in vms {
-        // A device that the firmware has left at work reaches nothing.
-        if !iommu.admit(number(vm), false) {
-            return Err(IommuError::NoAnswer("its command queue (cqh)"));
-        }
-    }
-    iommu.open()?;
-    Ok(iommu)
+    Ok(unsafe { BoardPort::new(base, spare, patience) })
 }

@@ -1,6 +1,5 @@
 //! The IOMMUs of the computer itself.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::{Iommu, Port};
@@ -95,29 +94,38 @@ impl Port for BoardPort {
 /// Confinement of a VM's devices: IOMMUs that have its G-stage table, and its number there.
 #[derive(Clone, Debug, Default)]
 pub struct Confinement {
-    iommus: Vec<Arc<Iommu<BoardPort>>>,
+    iommus: Vec<&'static Iommu<BoardPort>>,
     number: u16,
 }
 
 impl Confinement {
-    /// The devices of the VM with this number, at these IOMMUs.
+    /// The devices of the VM with this number.
     #[must_use]
-    pub const fn new(iommus: Vec<Arc<Iommu<BoardPort>>>, number: u16) -> Self {
+    pub const fn new(number: u16) -> Self {
+        let iommus = Vec::new();
         Self { iommus, number }
     }
 
-    /// IOMMUs that have not answered, which have just been switched off.
-    fn failures(&self, mut each: impl FnMut(&Iommu<BoardPort>) -> bool) -> usize {
-        self.iommus.iter().filter(|iommu| !each(iommu)).count()
+    /// Adds an IOMMU that has the VM's table, unless it is there.
+    pub fn add(&mut self, iommu: &'static Iommu<BoardPort>) {
+        if !self.iommus.iter().any(|own| core::ptr::eq(*own, iommu)) {
+            self.iommus.push(iommu);
+        }
     }
 
-    /// Drops what IOMMUs know of a page of the VM's table, which has changed. Returns the number of those that have just failed.
-    pub fn page_changed(&self, page: GuestPhysical) -> usize {
-        self.failures(|iommu| iommu.page_changed(self.number, page))
+    /// Drops what IOMMUs know of a page of the VM's table, which has changed.
+    #[inline(never)]
+    pub fn page_changed(&self, page: GuestPhysical) {
+        for iommu in &self.iommus {
+            iommu.page_changed(self.number, page);
+        }
     }
 
-    /// Begins or ends the accesses of the VM's devices; returns as [`Confinement::page_changed`] does.
-    pub fn admit(&self, admitted: bool) -> usize {
-        self.failures(|iommu| iommu.admit(self.number, admitted))
+    /// Begins or ends the accesses of the VM's devices.
+    #[inline(never)]
+    pub fn admit(&self, admitted: bool) {
+        for iommu in &self.iommus {
+            iommu.admit(self.number, admitted);
+        }
     }
 }

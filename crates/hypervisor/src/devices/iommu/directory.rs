@@ -93,7 +93,7 @@ impl Directory {
     /// Adds the ids to a domain.
     ///
     /// # Errors
-    /// [`IommuError::Overlap`] if another entry stands there, [`IommuError::Memory`].
+    /// [`IommuError`], if another entry stands there or there is no memory.
     pub fn add(
         self,
         domain: &mut Domain,
@@ -103,7 +103,7 @@ impl Directory {
         let (first, last) = (*ids.start(), *ids.end());
         let top = self.levels - 1;
         if first > last || last >> ID_BITS != 0 || last / self.span(top) >= self.entries(top) {
-            return Err(IommuError::Id(last));
+            return Err(IommuError::ID);
         }
         self.fill((self.root, top), (first, last), domain, memory)?;
         domain.ids.push(ids);
@@ -129,7 +129,7 @@ impl Directory {
         if level == 0 {
             for index in first..=last {
                 if memory.read(self.context(table, index)) & VALID != 0 {
-                    return Err(IommuError::Overlap);
+                    return Err(IommuError::OVERLAP);
                 }
                 self.write_context(table, index, domain.table, memory);
             }
@@ -146,7 +146,7 @@ impl Directory {
                 let next = HostPhysical::new((current >> PPN_SHIFT & PPN_MASK) * PAGE_SIZE);
                 // A whole table stands for other ids, too.
                 if part == (0, span - 1) || domain.whole.contains(&Some(next)) {
-                    return Err(IommuError::Overlap);
+                    return Err(IommuError::OVERLAP);
                 }
                 next
             } else if part == (0, span - 1) {
@@ -154,7 +154,7 @@ impl Directory {
                 memory.write(slot, entry_of(next));
                 continue;
             } else {
-                let next = memory.allocate(PAGE_SIZE).ok_or(IommuError::Memory)?;
+                let next = memory.allocate(PAGE_SIZE).ok_or(IommuError::MEMORY)?;
                 memory.write(slot, entry_of(next));
                 next
             };
@@ -173,7 +173,7 @@ impl Directory {
         if let Some(Some(table)) = domain.whole.get(level as usize) {
             return Ok(*table);
         }
-        let table = memory.allocate(PAGE_SIZE).ok_or(IommuError::Memory)?;
+        let table = memory.allocate(PAGE_SIZE).ok_or(IommuError::MEMORY)?;
         match level.checked_sub(1) {
             None => self.fill((table, 0), (0, self.entries(0) - 1), domain, memory)?,
             Some(below) => {

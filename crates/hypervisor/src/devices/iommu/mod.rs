@@ -94,6 +94,8 @@ struct State<P> {
     strange: u32,
     /// Set once it has not answered: it was switched off.
     failed: bool,
+    /// Set once the operator knows.
+    told: bool,
 }
 
 /// An IOMMU.
@@ -112,7 +114,7 @@ impl<P: Port> Iommu<P> {
         let features = port.doubleword(CAPABILITIES);
         let version = features >> capabilities::MAJOR_SHIFT & capabilities::MAJOR_MASK;
         if version != 1 {
-            return Err(IommuError::Version(version));
+            return Err(IommuError::VERSION);
         }
         set_mode(&port, port.doubleword(DDTP) & !ddtp::MODE)?;
         let has_requests = features & capabilities::ATS != 0;
@@ -124,10 +126,10 @@ impl<P: Port> Iommu<P> {
         if control & FCTL_BE_GXL != 0 {
             port.set_word(FCTL, control & !FCTL_BE_GXL);
             if port.word(FCTL) & FCTL_BE_GXL != 0 {
-                return Err(IommuError::Endianness);
+                return Err(IommuError::ENDIANNESS);
             }
         }
-        let mut page = || port.allocate(PAGE_SIZE).ok_or(IommuError::Memory);
+        let mut page = || port.allocate(PAGE_SIZE).ok_or(IommuError::MEMORY);
         let (commands, records, root) = (page()?, page()?, page()?);
         let extended = features & capabilities::MSI_FLAT != 0;
         let directory = Directory {
@@ -151,6 +153,7 @@ impl<P: Port> Iommu<P> {
             confined: Vec::new(),
             strange: 0,
             failed: false,
+            told: false,
         };
         Ok(Self {
             state: Mutex::new(state),
@@ -172,7 +175,7 @@ impl<P: Port> Iommu<P> {
         let mode = table >> 60;
         let features = state.port.doubleword(CAPABILITIES);
         if features >> (mode + capabilities::GUEST_MODE_SHIFT) & 1 == 0 {
-            return Err(IommuError::Mode);
+            return Err(IommuError::MODE);
         }
         let place = state
             .confined
@@ -197,9 +200,12 @@ impl<P: Port> Iommu<P> {
     /// Begins to translate.
     ///
     /// # Errors
-    /// [`IommuError::NoAnswer`]
+    /// [`IommuError`]
     pub fn open(&self) -> Result<(), IommuError> {
         let mut state = self.state.lock();
+        if state.failed {
+            return Err(IommuError::COMMANDS);
+        }
         // Nothing that it has kept from before may count.
         state.run(&[
             [command::IODIR_INVAL_DDT, 0],
@@ -211,19 +217,16 @@ impl<P: Port> Iommu<P> {
     }
 
     /// Drops the translation of a page of a domain's table, which has changed in memory; then all earlier accesses of devices are done.
-    /// Returns false if the IOMMU has not answered, the first time: it is switched off then.
-    #[must_use]
-    pub fn page_changed(&self, number: u16, page: GuestPhysical) -> bool {
+    /// An IOMMU that does not answer is switched off.
+    pub fn page_changed(&self, number: u16, page: GuestPhysical) {
         let of_domain = command::GV | u64::from(number) << command::GSCID_SHIFT;
         let invalidate = command::IOTINVAL_GVMA | command::AV | of_domain;
         let page = page.raw() / PAGE_SIZE << command::PAGE_SHIFT;
-        self.state.lock().run_or_fail(&[[invalidate, page]])
+        self.state.lock().run_or_fail(&[[invalidate, page]]);
     }
 
-    /// Begins or ends the accesses of a domain's devices: between lives of its VM they reach nothing. Returns false as
-    /// [`Iommu::page_changed`] does.
-    #[must_use]
-    pub fn admit(&self, number: u16, admitted: bool) -> bool {
+    /// Begins or ends the accesses of a domain's devices: between lives of its VM they reach nothing.
+    pub fn admit(&self, number: u16, admitted: bool) {
         let mut state = self.state.lock();
         let control = match admitted {
             true => Control::Open,
@@ -233,7 +236,13 @@ impl<P: Port> Iommu<P> {
         for own in confined.filter(|own| admitted && own.domain.number == number) {
             own.faults = 0;
         }
-        state.control(number, control)
+        state.control(number, control);
+    }
+
+    /// Tests whether the IOMMU has not answered and was switched off, the first time after that.
+    pub fn take_failure(&self) -> bool {
+        let mut state = self.state.lock();
+        state.failed && !core::mem::replace(&mut state.told, true)
     }
 
     /// Passes the faults since the last call to `tell`, as many as the queue has at most. Those of a domain with too many are not reported any more.
@@ -278,7 +287,7 @@ impl<P: Port> Iommu<P> {
             }
             fault.last = *faults == MAX_FAULTS;
             if let (Some(number), true, true) = (fault.domain, is_open, fault.last) {
-                let _ = state.control(number, Control::Quiet);
+                state.control(number, Control::Quiet);
             }
             tell(fault);
         }
@@ -289,7 +298,7 @@ impl<P: Port> Iommu<P> {
 
 impl<P: Port> State<P> {
     /// Sets the rights of a domain's devices, and waits until they hold.
-    fn control(&mut self, number: u16, control: Control) -> bool {
+    fn control(&mut self, number: u16, control: Control) {
         let confined = self.confined.iter_mut();
         for own in confined.filter(|own| own.domain.number == number) {
             own.control = control;
@@ -300,17 +309,15 @@ impl<P: Port> State<P> {
             [command::IODIR_INVAL_DDT, 0],
             [command::IOTINVAL_VMA | of_domain, 0],
             [command::IOTINVAL_GVMA | of_domain, 0],
-        ])
+        ]);
     }
 
-    /// As [`State::run`]; an IOMMU that does not answer is switched off, so that nothing passes. Returns false the first time.
-    fn run_or_fail(&mut self, commands: &[[u64; 2]]) -> bool {
-        if self.failed || self.run(commands).is_ok() {
-            return true;
+    /// As [`State::run`]; an IOMMU that does not answer is switched off, so that nothing passes.
+    fn run_or_fail(&mut self, commands: &[[u64; 2]]) {
+        if !self.failed && self.run(commands).is_err() {
+            self.failed = true;
+            let _ = set_mode(&self.port, self.port.doubleword(DDTP) & !ddtp::MODE);
         }
-        self.failed = true;
-        let _ = set_mode(&self.port, self.port.doubleword(DDTP) & !ddtp::MODE);
-        false
     }
 
     /// Carries out commands, and a fence behind them. The queue is empty before, and afterwards.
@@ -325,7 +332,7 @@ impl<P: Port> State<P> {
         self.port.order();
         self.port.set_word(CQT, self.tail);
         let tail = self.tail;
-        let no_answer = IommuError::NoAnswer("its command queue (cqh)");
+        let no_answer = IommuError::COMMANDS;
         wait(&self.port, no_answer, |port| {
             port.word(CQH) == tail && port.word(CQCSR) & queue::FAULTS == 0
         })?;
@@ -340,7 +347,7 @@ fn levels(
     root: HostPhysical,
     (extended, highest): (bool, u32),
 ) -> Result<u32, IommuError> {
-    let none = IommuError::Levels(u32::BITS - highest.leading_zeros());
+    let none = IommuError::LEVELS;
     for levels in Directory::needed(extended, highest).ok_or(none)?..=3 {
         let wanted = live(root, levels);
         // The directory is empty, and lets nothing pass.
@@ -366,7 +373,7 @@ const fn base(page: HostPhysical, entries: u32) -> u64 {
 
 /// Writes `ddtp`, and waits until it holds.
 fn set_mode(port: &impl Port, value: u64) -> Result<(), IommuError> {
-    let no_answer = IommuError::NoAnswer("its directory pointer (ddtp)");
+    let no_answer = IommuError::POINTER;
     let is_ready = |port: &_| Port::doubleword(port, DDTP) & ddtp::BUSY == 0;
     wait(port, no_answer, is_ready)?;
     port.order();
@@ -380,7 +387,7 @@ fn set_mode(port: &impl Port, value: u64) -> Result<(), IommuError> {
 
 /// Switches a queue on or off, and waits until it is.
 fn set_queue(port: &impl Port, csr: u64, value: u32) -> Result<(), IommuError> {
-    let no_answer = IommuError::NoAnswer("a queue (cqcsr, fqcsr or pqcsr)");
+    let no_answer = IommuError::QUEUE;
     wait(port, no_answer, |port| port.word(csr) & queue::BUSY == 0)?;
     port.set_word(csr, value);
     wait(port, no_answer, |port| {
