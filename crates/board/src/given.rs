@@ -4,6 +4,7 @@
 //! a board, so that both say the same. A VM gets the whole pages of a device's registers, its interrupts, and a copy of its node in the guest's
 //! tree ([`GivenDevices::write`]).
 
+mod behind;
 mod check;
 mod confine;
 mod copy;
@@ -19,10 +20,10 @@ use alloc::vec::Vec;
 use crate::guest_map::{CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE};
 use crate::tree::{Node, Tree};
 use crate::{BoardDevice, Interrupts, Range, console, devices, interrupts};
-pub use confine::Behind;
+pub use behind::Behind;
 pub use refusal::{Fault, Reason, Refusal};
 
-use confine::shares_ids;
+use behind::shares_ids;
 use needed::Needed;
 use refusal::fault;
 

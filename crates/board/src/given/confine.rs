@@ -1,9 +1,9 @@
 //! IOMMUs between given devices and memory.
 
 use alloc::vec::Vec;
-use core::ops::RangeInclusive;
 
 use super::Chooser;
+use super::behind::Behind;
 use crate::Range;
 use crate::tree::Node;
 
@@ -11,28 +11,6 @@ use crate::tree::Node;
 const IOMMU: &str = "riscv,iommu";
 /// Bits of a device's id on PCI, below those of its bus.
 const FUNCTION_BITS: u32 = 8;
-
-/// A device whose DMA goes through an IOMMU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Behind {
-    /// Registers of the IOMMU.
-    pub iommu: Range,
-    /// Ids that the device has there.
-    pub ids: RangeInclusive<u32>,
-}
-
-/// Tests whether an IOMMU takes one of these for one of the others.
-pub(super) fn shares_ids(own: &[Behind], others: &[&Behind]) -> bool {
-    for own in own {
-        for other in others {
-            let apart = own.ids.end() < other.ids.start() || other.ids.end() < own.ids.start();
-            if own.iommu.start == other.iommu.start && !apart {
-                return true;
-            }
-        }
-    }
-    false
-}
 
 impl Chooser<'_, '_> {
     /// IOMMUs through which all DMA of the device goes, and its ids there; none if a part of it, or another device of the hypervisor's, would

@@ -221,7 +221,7 @@ impl<P: Port> Iommu<P> {
     pub fn page_changed(&self, number: u16, page: GuestPhysical) {
         let of_domain = command::GV | u64::from(number) << command::GSCID_SHIFT;
         let invalidate = command::IOTINVAL_GVMA | command::AV | of_domain;
-        let page = page.raw() / PAGE_SIZE << command::PAGE_SHIFT;
+        let page = (page.raw() / PAGE_SIZE) << command::PAGE_SHIFT;
         self.state.lock().run_or_fail(&[[invalidate, page]]);
     }
 
