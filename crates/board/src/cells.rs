@@ -18,6 +18,13 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The next cell.
+    pub fn word(&mut self) -> Option<u32> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(u32::from_be_bytes(*first))
+    }
+
     /// The next number of so many cells. The inner value is absent for a number of more than 64 bits.
     pub fn number(&mut self, cells: u32) -> Option<Option<u64>> {
         if cells > MAX_CELLS {

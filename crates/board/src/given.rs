@@ -4,7 +4,9 @@
 //! a board, so that both say the same. A VM gets the whole pages of a device's registers, its interrupts, and a copy of its node in the guest's
 //! tree ([`GivenDevices::write`]).
 
+mod behind;
 mod check;
+mod confine;
 mod copy;
 mod depend;
 mod needed;
@@ -18,8 +20,10 @@ use alloc::vec::Vec;
 use crate::guest_map::{CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE};
 use crate::tree::{Node, Tree};
 use crate::{BoardDevice, Interrupts, Range, console, devices, interrupts};
+pub use behind::Behind;
 pub use refusal::{Fault, Reason, Refusal};
 
+use behind::shares_ids;
 use needed::Needed;
 use refusal::fault;
 
@@ -73,6 +77,12 @@ pub struct GivenDevices<'t> {
     pub sources: Vec<u32>,
     /// virtio-mmio slots among the devices, which the VM drives directly.
     pub slots: Vec<u8>,
+    /// Places of the devices whose DMA goes through IOMMUs, which take the guest's addresses.
+    confined: Vec<usize>,
+    /// The ids of these devices at IOMMUs.
+    pub behind: Vec<Behind>,
+    /// Set if confined host bridges of PCI may send messages to the guest's interrupt files.
+    pub sends_messages: bool,
     /// Paths of the devices whose DMA nothing confines.
     pub trusted: Vec<String>,
 }
@@ -151,6 +161,13 @@ pub fn give<'t>(
             refuse(wish, &node.path(), fault);
         }
     }
+    let mut earlier: Vec<&Behind> = Vec::new();
+    for (own, wish) in given.iter().zip(wishes) {
+        if shares_ids(&own.behind, &earlier) {
+            refuse(wish, wish.paths, fault("iommus", Reason::SharedId, ""));
+        }
+        earlier.extend(&own.behind);
+    }
     match refusals.is_empty() {
         true => Ok(given),
         false => Err(refusals),
@@ -191,8 +208,9 @@ impl<'t> Chooser<'t, '_> {
         let pages = self.pages(node)?;
         self.check_pages(&pages, vm)?;
         let is_master = !self.makes_no_dma(node);
+        let behind = self.behind(node).filter(|behind| !behind.is_empty());
         if is_master {
-            self.dma(node, wish)?;
+            self.dma(node, wish, behind.is_some())?;
         }
         let beside = self.masters_beside(&pages, node);
         if let Some(other) = beside.first().filter(|_| wish.confined) {
@@ -213,8 +231,13 @@ impl<'t> Chooser<'t, '_> {
         self.check_sources(&sources, vm)?;
         self.check_guest(&pages, wish)?;
         given.tree = Some(self.tree);
-        if is_master {
-            given.trusted.push(node.path());
+        match behind.filter(|_| is_master) {
+            Some(behind) => {
+                given.behind.extend(behind);
+                given.confined.push(node.place());
+            }
+            None if is_master => given.trusted.push(node.path()),
+            None => {}
         }
         given.trusted.extend(beside);
         if let Some(slot) = slot {
@@ -235,6 +258,13 @@ impl<'t> Chooser<'t, '_> {
 }
 
 impl GivenDevices<'_> {
+    /// Tests whether the DMA of the device with this path goes through an IOMMU that confines it.
+    #[must_use]
+    pub fn is_confined(&self, tree: &Tree<'_>, path: &str) -> bool {
+        let node = tree.find(path);
+        node.is_some_and(|node| self.confined.contains(&node.place()))
+    }
+
     /// Tests whether the guest can have its emulated clock beside these devices.
     #[must_use]
     pub fn leaves_room_for_clock(&self) -> bool {

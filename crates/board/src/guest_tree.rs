@@ -164,10 +164,12 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
         write_imsic(&mut fdt, files, handles);
     }
     if let Some(given) = guest.given {
-        given.write(&mut fdt, wires, handles.free());
+        given.write(&mut fdt, wires, handles.free(), None);
     }
     fdt.end_node();
     if let Some(given) = guest.given {
+        // No bus above tells these devices of other addresses: the IOMMU takes the guest's.
+        given.write(&mut fdt, wires, handles.free(), Some(handles.imsic()));
         given.write_supplies(&mut fdt, handles.free());
     }
     fdt.end_node();

@@ -34,6 +34,7 @@ mod interrupts;
 pub mod isa;
 mod lack;
 mod memory;
+mod pci;
 mod range;
 mod structure;
 mod survey;
@@ -42,7 +43,7 @@ mod writer;
 
 pub use console::{Uart, UartKind};
 pub use devices::{BoardDevice, Hardware, HardwareKind, hardware};
-pub use given::{GivenDevices, MemoryOf, Reason, Refusal, Wish, give};
+pub use given::{Behind, GivenDevices, MemoryOf, Reason, Refusal, Wish, give};
 pub use hart::{BoardHart, Extensions};
 pub use interrupts::{Aplic, Controller, Delivery, Imsic, Interrupts, Wired};
 pub use lack::Lack;

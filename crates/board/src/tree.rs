@@ -411,11 +411,11 @@ impl<'t, 'a> Node<'t, 'a> {
         found
     }
 
-    fn address_cells(self) -> u32 {
+    pub(crate) fn address_cells(self) -> u32 {
         self.word("#address-cells").unwrap_or(ADDRESS_CELLS)
     }
 
-    fn size_cells(self) -> u32 {
+    pub(crate) fn size_cells(self) -> u32 {
         self.word("#size-cells").unwrap_or(SIZE_CELLS)
     }
 
@@ -449,7 +449,7 @@ impl<'t, 'a> Node<'t, 'a> {
     }
 
     /// An address on this node's bus, as the harts address it.
-    fn translate(self, address: u64) -> Option<u64> {
+    pub(crate) fn translate(self, address: u64) -> Option<u64> {
         let Some(parent) = self.parent() else {
             return Some(address);
         };

@@ -4,7 +4,9 @@ use crate::debian::Guests;
 use crate::error::{ImagesError, at};
 use crate::progress::Progress;
 use crate::recipe::{Folder, RunGuest, Site};
-use crate::{board, compiler, database, efi, pinned, root_filesystem, site, small_guests, u_boot};
+use crate::{
+    board, compiler, database, efi, pci, pinned, root_filesystem, site, small_guests, u_boot,
+};
 use std::cell::OnceCell;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +19,7 @@ const RECIPE: u32 = 2;
 const STAMP: &str = "stamp";
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 9] = [
+const FOLDERS: [&dyn Folder; 10] = [
     &Guests,
     &board::Board,
     &compiler::Compiler,
@@ -25,6 +27,7 @@ const FOLDERS: [&dyn Folder; 9] = [
     &root_filesystem::Root,
     &database::Database,
     &small_guests::VECTORS,
+    &pci::Pci,
     &u_boot::UBoot,
     &efi::Efi,
 ];

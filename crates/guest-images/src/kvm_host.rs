@@ -58,16 +58,7 @@ pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError
     apt.unpack_kernel(KERNEL, &kernel_root, progress)?;
     let program_root = work.path().join("programs");
     apt.unpack_with_dependencies(&PACKAGES, &program_root, progress)?;
-    let packed = modules::kernel_image(&kernel_root)?;
-    let same = fs::read(&packed).map_err(at(&packed))? == fs::read(&kernel).map_err(at(&kernel))?;
-    if !same {
-        return Err(ImagesError::Missing {
-            what: format!(
-                "the kernel in {}, for which kvm is needed; 'partita images --rebuild' brings the one that",
-                kernel.display()
-            ),
-        });
-    }
+    modules::check_kernel(&kernel_root, &kernel, "kvm")?;
     progress.step("making the initial RAM disk of KVM's host");
     let modules = modules::collect(&kernel_root, &MODULES)?;
     let programs = libraries::closure(&program_root, &PROGRAMS)?;

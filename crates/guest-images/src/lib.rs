@@ -24,6 +24,7 @@ pub mod kvm_host;
 mod libraries;
 mod mirror;
 mod modules;
+mod pci;
 pub mod pinned;
 mod process;
 mod progress;

@@ -35,6 +35,24 @@ pub fn kernel_image(root: &Path) -> Result<PathBuf, ImagesError> {
     })
 }
 
+/// Checks that the kernel below `root` is the one in `kernel`, so that it loads the modules that come with it; `what` needs them.
+///
+/// # Errors
+/// It is another one.
+pub fn check_kernel(root: &Path, kernel: &Path, what: &str) -> Result<(), ImagesError> {
+    let packed = kernel_image(root)?;
+    let same = fs::read(&packed).map_err(at(&packed))? == fs::read(kernel).map_err(at(kernel))?;
+    match same {
+        true => Ok(()),
+        false => Err(ImagesError::Missing {
+            what: format!(
+                "the kernel in {}, for which {what} is needed; 'partita images --rebuild' brings the one that",
+                kernel.display()
+            ),
+        }),
+    }
+}
+
 /// The modules called `names` and those that they depend on, each after those.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ pub mod goldfish_rtc;
 pub mod imsic;
 pub mod instruction;
 pub mod interrupt;
+pub mod iommu;
 pub mod page_table;
 pub mod plic;
 pub mod sbi;

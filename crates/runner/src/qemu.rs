@@ -82,17 +82,32 @@ pub struct Variant {
     pub machine: Option<String>,
     /// Further options of `-cpu`, such as `sstc=off`.
     pub cpu: Option<String>,
+    /// Further drives, each the options of a `-drive`.
+    pub drives: Vec<String>,
+    /// Further ends of networks, each the options of a `-netdev`.
+    pub networks: Vec<String>,
+    /// Further devices, each the options of a `-device`.
+    pub devices: Vec<String>,
 }
 
 impl Variant {
     /// Adds the options to QEMU's arguments, as [`arguments`] makes them.
-    pub fn add_to(&self, arguments: &mut [OsString]) {
+    pub fn add_to(&self, arguments: &mut Vec<OsString>) {
         for (option, further) in [("-machine", &self.machine), ("-cpu", &self.cpu)] {
             let place = arguments.iter().position(|argument| argument == option);
             let value = place.and_then(|place| arguments.get_mut(place + 1));
             if let (Some(value), Some(further)) = (value, further) {
                 value.push(",");
                 value.push(further);
+            }
+        }
+        for (option, values) in [
+            ("-drive", &self.drives),
+            ("-netdev", &self.networks),
+            ("-device", &self.devices),
+        ] {
+            for value in values {
+                arguments.extend([option.into(), value.into()]);
             }
         }
     }
@@ -271,6 +286,9 @@ mod tests {
         let variant = Variant {
             machine: Some(String::from("aia=none")),
             cpu: Some(String::from("sstc=off,zawrs=off")),
+            networks: vec![String::from("user,id=n")],
+            drives: vec![String::from("id=a,if=none,file=a.raw")],
+            devices: vec![String::from("nvme,drive=a"), String::from("e1000e")],
         };
         variant.add_to(&mut arguments);
         let text = arguments.join(" ".as_ref());
@@ -280,6 +298,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(",v=on,sstc=off,zawrs=off -smp 2 "), "{text}");
+        let further =
+            " -drive id=a,if=none,file=a.raw -netdev user,id=n -device nvme,drive=a -device e1000e";
+        assert!(text.ends_with(further), "{text}");
         let mut plain = board(7, 2, Bytes(1 << 30));
         Variant::default().add_to(&mut plain);
         assert_eq!(plain, board(7, 2, Bytes(1 << 30)));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub const U_BOOT: &str = "u-boot/firmware";
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 12] = [
+pub const BUILT_FILES: [&str; 13] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
@@ -14,6 +14,7 @@ pub const BUILT_FILES: [&str; 12] = [
     "compiler/disk",
     "database/disk",
     "efi/disk",
+    "pci/initrd",
     "perf/initrd",
     "system/disk",
     "system/initrd",

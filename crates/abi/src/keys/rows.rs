@@ -282,8 +282,8 @@ rows! {
     /// says why one cannot be given.
     DEVICES: Structure = host [Vm] "devices", Takes::Paths, NONE, "[\"/soc/ethernet@10090000\"]";
 
-    /// Need of an IOMMU between memory and the devices that the guest drives itself. Partita drives no IOMMU yet, so `required` refuses
-    /// every such device that reaches memory.
+    /// Need of an IOMMU between memory and the devices that the guest drives itself. `required` refuses every such device that reaches memory
+    /// and that the board's device tree puts behind no RISC-V IOMMU.
     CONFINED: Confined = property [Vm] "confined", Takes::Word(Confined::WORDS), usually!(Confined::Trusted), "\"required\"";
 
     /// Extensions that the guest's device tree does not name, though the harts have them. Without `v`, vector instructions are illegal.

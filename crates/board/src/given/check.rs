@@ -24,6 +24,14 @@ const NO_DMA: [&str; 6] = [
     "sifive,pwm0",
 ];
 
+/// Tests whether a node has registers, or a window, in one of these pages.
+#[inline(never)]
+fn reaches(node: Node<'_, '_>, pages: &[Range]) -> bool {
+    let reached = node.reached();
+    let mut ranges = reached.iter().map(|range| range.pages());
+    ranges.any(|range| pages.iter().any(|page| page.overlaps(range)))
+}
+
 impl<'t> Chooser<'t, '_> {
     /// Tests whether the device never reaches memory by itself.
     pub(super) fn makes_no_dma(&self, node: Node<'_, '_>) -> bool {
@@ -37,28 +45,47 @@ impl<'t> Chooser<'t, '_> {
             return Err(fault("reg", Reason::NoRegisters, ""));
         }
         let mut pages = Vec::new();
-        for part in node.subtree() {
+        let mut add = |property, range: Range| {
+            let whole = range.pages();
+            // The last page of the address space is none.
+            if range.is_empty() || whole.end() < range.end() {
+                return Err(fault(property, Reason::BadRange, &format!("{range}")));
+            }
+            pages.push(whole);
+            Ok(())
+        };
+        // Devices on PCI have their registers in the windows of the bridge.
+        for part in node.subtree().filter(|part| !part.is_on_pci()) {
             for range in part.registers() {
-                let whole = range.pages();
-                // The last page of the address space is none.
-                if range.is_empty() || whole.end() < range.end() {
-                    return Err(fault("reg", Reason::BadRange, &format!("{range}")));
+                add("reg", range)?;
+            }
+            if part.is_ecam_bridge() {
+                let windows = part.windows();
+                let windows = windows.ok_or_else(|| fault("ranges", Reason::BadWindow, ""))?;
+                for window in windows {
+                    add("ranges", window.range)?;
                 }
-                pages.push(whole);
             }
         }
         Ok(pages)
     }
 
     /// Checks a device that reaches memory by itself.
-    pub(super) fn dma(&self, node: Node<'_, '_>, wish: &Wish<'_>) -> Result<(), Fault<'static>> {
-        if wish.confined {
+    pub(super) fn dma(
+        &self,
+        node: Node<'_, '_>,
+        wish: &Wish<'_>,
+        is_confined: bool,
+    ) -> Result<(), Fault<'static>> {
+        if wish.confined && !is_confined {
             return Err(fault("confined", Reason::Unconfined, ""));
         }
         if wish.memory == MemoryOf::Pages {
             return Err(fault("placement", Reason::Pages, ""));
         }
-        let mut above = node.parent();
+        // A bridge of PCI is a bus, too.
+        let mut above = Some(node).filter(|node| node.is_pci_bridge());
+        above = above.or_else(|| node.parent());
         while let Some(bus) = above {
             let map = bus.property("dma-ranges").unwrap_or_default();
             if !map.is_empty() {
@@ -73,6 +100,11 @@ impl<'t> Chooser<'t, '_> {
     pub(super) fn check_node(&self, node: Node<'_, '_>) -> Result<(), Fault<'t>> {
         for part in node.subtree() {
             let Some(role) = self.needed.role(part) else {
+                let is_other = part.is_pci_bridge() && !part.is_ecam_bridge();
+                if is_other && !part.is_on_pci() {
+                    let kind = part.text("compatible").unwrap_or_default();
+                    return Err(fault("compatible", Reason::Pci, kind));
+                }
                 continue;
             };
             if part.place() == node.place() {
@@ -84,9 +116,6 @@ impl<'t> Chooser<'t, '_> {
         if !node.is_enabled() {
             let status = node.text("status").unwrap_or("disabled");
             return Err(fault("status", Reason::Disabled, status));
-        }
-        if node.text("device_type") == Some("pci") {
-            return Err(fault("device_type", Reason::Pci, ""));
         }
         Ok(())
     }
@@ -119,11 +148,9 @@ impl<'t> Chooser<'t, '_> {
     /// Checks that nothing else which is in use has registers in these pages.
     pub(super) fn check_pages(&self, pages: &[Range], vm: usize) -> Result<(), Fault<'t>> {
         for node in self.tree.nodes() {
-            let is_inside = node.registers().iter().any(|range| {
-                let range = range.pages();
-                pages.iter().any(|page| page.overlaps(range))
-            });
-            if is_inside && let Some(other) = self.other_user(node, vm) {
+            if reaches(node, pages)
+                && let Some(other) = self.other_user(node, vm)
+            {
                 return Err(fault("reg", Reason::SharedPage, &other));
             }
         }
@@ -133,12 +160,7 @@ impl<'t> Chooser<'t, '_> {
     /// Paths of other devices with registers in these pages that may reach memory by themselves: the VM can drive them as well.
     pub(super) fn masters_beside(&self, pages: &[Range], device: Node<'_, '_>) -> Vec<String> {
         let nodes = self.tree.nodes().filter(|node| !node.is_in(device));
-        let masters = nodes.filter(|node| {
-            let registers = node.registers();
-            let mut ranges = registers.iter().map(|range| range.pages());
-            let is_inside = ranges.any(|range| pages.iter().any(|page| page.overlaps(range)));
-            is_inside && !self.makes_no_dma(*node)
-        });
+        let masters = nodes.filter(|node| reaches(*node, pages) && !self.makes_no_dma(*node));
         masters.map(Node::path).collect()
     }
 
@@ -149,7 +171,9 @@ impl<'t> Chooser<'t, '_> {
         device: Node<'_, '_>,
     ) -> Result<Vec<u32>, Fault<'t>> {
         let mut sources = Vec::new();
-        for (property, parent, cells) in node.interrupts() {
+        let mapped = node.interrupt_map().into_iter();
+        let mapped = mapped.map(|entry| ("interrupt-map", entry.parent, entry.cells));
+        for (property, parent, cells) in node.interrupts().into_iter().chain(mapped) {
             if parent.is_some_and(|parent| parent.is_in(device)) {
                 continue;
             }

@@ -33,7 +33,7 @@ const REFERENCES: [(&str, &str); 21] = [
 
 /// Properties that are left out of a copy: they tell of parts that no guest sees, or that the firmware has set up. Those of interrupts, registers and
 /// phandles are written anew.
-const LEFT_OUT: [&str; 20] = [
+const LEFT_OUT: [&str; 21] = [
     "phandle",
     "linux,phandle",
     "reg",
@@ -41,6 +41,7 @@ const LEFT_OUT: [&str; 20] = [
     "interrupts",
     "interrupts-extended",
     "interrupt-parent",
+    "interrupt-map",
     "iommus",
     "iommu-map",
     "iommu-map-mask",

@@ -40,8 +40,10 @@ pub enum Reason {
     InUseBelow,
     /// The device is not enabled.
     Disabled,
-    /// A host bridge of PCI.
+    /// A host bridge of PCI whose configuration space is not the standard's.
     Pci,
+    /// A window of a host bridge that no hart reaches.
+    BadWindow,
     /// No registers, or some that no hart reaches.
     NoRegisters,
     /// A range of registers that cannot be mapped.
@@ -60,6 +62,8 @@ pub enum Reason {
     ConsoleSource,
     /// The device depends on a node that the VM does not have.
     Depends,
+    /// The IOMMU cannot tell the device from another VM's.
+    SharedId,
     /// An IOMMU is required.
     Unconfined,
     /// An IOMMU is required, and a page has registers of another device that reaches memory.
@@ -89,7 +93,11 @@ impl Reason {
                 "name the devices below it that are free",
             ),
             Self::Disabled => ("the device, or a bus above it, is", ANOTHER),
-            Self::Pci => ("a host bridge of PCI cannot be given", ANOTHER),
+            Self::Pci => (
+                "a host bridge of PCI of another kind than pci-host-ecam-generic cannot be given:",
+                ANOTHER,
+            ),
+            Self::BadWindow => ("harts do not reach a window of the bridge", ANOTHER),
             Self::NoRegisters => (
                 "it has none that harts reach through the buses above",
                 "name a device, not a bus",
@@ -110,6 +118,10 @@ impl Reason {
             Self::Depends => (
                 "it depends on a node that is neither the VM's nor a fixed clock or regulator:",
                 "give that node to the VM too, if nothing else needs it",
+            ),
+            Self::SharedId => (
+                "the IOMMU cannot tell it from a device of another VM",
+                "give both to one VM",
             ),
             Self::Unconfined => (
                 "no IOMMU that Partita drives stands between the device and memory",

@@ -10,6 +10,8 @@ use super::*;
 use crate::Range;
 use crate::guest_tree::{GuestDescription, build};
 
+mod bridges;
+mod confined;
 mod refused;
 
 /// Handle of the board's PLIC.
@@ -130,10 +132,24 @@ fn wish<'w>(vm: &'w str, paths: &'w str) -> Wish<'w> {
     }
 }
 
+/// Ids at the board's IOMMU.
+fn behind(ids: core::ops::RangeInclusive<u32>) -> Behind {
+    let iommu = Range {
+        start: 0x3200_0000,
+        size: 0x1000,
+    };
+    Behind { iommu, ids }
+}
+
 /// The guest's tree with what one VM is given by these paths.
 fn guest(tree: &[u8], paths: &str, has_files: bool) -> Vec<u8> {
     let tree = Tree::new(tree).unwrap();
     let given = give(&tree, &[wish("one", paths)], 0).unwrap();
+    guest_with(&given[0], has_files)
+}
+
+/// The guest's tree with these devices.
+fn guest_with(given: &GivenDevices<'_>, has_files: bool) -> Vec<u8> {
     let description = GuestDescription {
         name: "one",
         memory: Range {
@@ -151,7 +167,7 @@ fn guest(tree: &[u8], paths: &str, has_files: bool) -> Vec<u8> {
         initrd: None,
         bootargs: "",
         virtio: &[],
-        given: given.first(),
+        given: Some(given),
         has_files,
         sources: 64,
         clock: true,
@@ -219,7 +235,9 @@ fn given_devices_have_pages_and_sources() {
     let expected = [range(0x4000_0000, 0x1000), range(0x4100_0000, 0x1_1000)];
     assert_eq!(given[1].pages, expected);
     assert_eq!(given[1].sources, [33, 34]);
-    assert_eq!(given[1].trusted, [CLOCKS, CARD]);
+    // The card is behind an IOMMU, and the clocks are not.
+    assert_eq!(given[1].trusted, [CLOCKS]);
+    assert_eq!(given[1].behind, [behind(3..=3)]);
 }
 
 #[test]
@@ -229,7 +247,8 @@ fn copied_nodes_lead_to_their_supplies() {
     for (has_files, interrupts) in [(true, 6), (false, 4)] {
         let tree = guest(&tree, &paths, has_files);
         let tree = Fdt::new(&tree).unwrap();
-        let card = tree.find_node(CARD).expect("the card");
+        // Outside of the bus, which tells devices where memory lies for those that no IOMMU translates.
+        let card = tree.find_node(&CARD["/soc".len()..]).expect("the card");
         assert_eq!(
             values(&card, "reg"),
             [0, 0x4100_0000, 0, 0x1_0000, 0, 0x4101_0000, 0, 0x200]
@@ -261,7 +280,7 @@ fn copied_nodes_lead_to_their_supplies() {
             assert!(card.property(gone).is_none(), "{gone}");
         }
         assert!(card.property("dma-noncoherent").is_some());
-        let phy = tree.find_node("/soc/ethernet@41000000/mdio/ethernet-phy@3");
+        let phy = tree.find_node("/ethernet@41000000/mdio/ethernet-phy@3");
         assert_eq!(values(&phy.expect("the PHY"), "reg"), [3]);
     }
 }
@@ -283,7 +302,7 @@ proptest::proptest! {
         {
             let mut fdt = crate::writer::TreeWriter::default();
             fdt.begin_node("");
-            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2);
+            given[0].write(&mut fdt, crate::interrupt_parent::InterruptParent::new(1, true), 2, None);
             given[0].write_supplies(&mut fdt, 2);
             fdt.end_node();
             let _ = fdt.finish();

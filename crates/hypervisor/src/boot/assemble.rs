@@ -1,5 +1,6 @@
 //! Assembly of the system that the image describes, on the present board.
 
+mod confine;
 mod given;
 mod machine;
 mod memory;
@@ -123,13 +124,8 @@ pub fn system(
         }
         vms.push(built);
     }
-    let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
-    let owners = owners.iter().map(|(owner, _)| *owner);
-    let tables_and_stacks = owners
-        .chain([FrameOwner::Hypervisor])
-        .map(|owner| frames.bytes_of(owner))
-        .sum::<u64>()
-        .saturating_sub(guests);
+    let iommus = confine::devices(&mut vms, &board, &mut frames)?;
+    let tables_and_stacks = tables_and_stacks(&owners, &wanted, &frames);
     let pages = pool(description, frames)?;
     say!(
         "{}, {} with {}; {} KiB of memory used, {} MiB free",
@@ -141,7 +137,7 @@ pub fn system(
             .div_ceil(1 << 10),
         pages.free_bytes() >> 20
     );
-    let system = Hypervisor::new(
+    let mut system = Hypervisor::new(
         (board, pages),
         harts,
         vms,
@@ -150,6 +146,7 @@ pub fn system(
         description.get(keys::WHEN_IDLE),
         started,
     );
+    system.iommus = iommus;
     system.note_spin(description.get(keys::SPIN));
     let system = system.with_costs(Costs::of(&description.settings));
     let system = system.with_translations(
@@ -158,6 +155,19 @@ pub fn system(
         description.get(keys::REMOTE_FENCES),
     );
     Ok(system::install(system))
+}
+
+/// Bytes of memory that have been given, besides the guests' RAM.
+fn tables_and_stacks(
+    owners: &[(FrameOwner, &VmDescription<'static>)],
+    wanted: &[(FrameOwner, u64)],
+    frames: &Frames,
+) -> u64 {
+    let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
+    let owners = owners.iter().map(|(owner, _)| *owner);
+    let owners = owners.chain([FrameOwner::Hypervisor]);
+    let given: u64 = owners.map(|owner| frames.bytes_of(owner)).sum();
+    given.saturating_sub(guests)
 }
 
 /// The VMs as owners of frames. The scheduler numbers them in the order in which they are added.

@@ -6,6 +6,7 @@ use abi::system::{FILE_NAME, MAX_SHARING, SystemError, VmName};
 use scheduler::ConfigError;
 
 use crate::devices::bus::NoRoom;
+use crate::devices::iommu::IommuError;
 use crate::devices::virtio::driver::DriverError;
 use crate::memory::gstage::MapError;
 use crate::memory::gstage::offer::NoConfinement;
@@ -80,6 +81,8 @@ pub enum AssembleError {
     Uplink { slot: u8, error: DriverError },
     #[error("there is no memory for the frames of switches between VMs")]
     Inboxes,
+    #[error("the IOMMU at {base:#x} cannot confine devices: {error}")]
+    Iommu { base: u64, error: IommuError },
     #[error("the VMs have more than {MAX_SHARING} slices and ports of switches")]
     TooManySharing,
     #[error("there is no memory for the stacks of the harts and the queues of shared disks")]

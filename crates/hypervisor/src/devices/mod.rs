@@ -6,6 +6,7 @@ pub mod bus;
 pub mod clock;
 pub mod controller;
 pub mod interrupt_affinity;
+pub mod iommu;
 pub mod irq;
 pub mod plic;
 #[cfg(test)]

@@ -10,7 +10,8 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 
 /// Sets the hart's timer to the earliest of: the end of the slice, the deadlines of vCPUs that wait here, the polls of devices and of partners'
-/// words, and the poll of the interrupt files and the console while a file can have a missed interrupt or the console has none.
+/// words, and the poll of the interrupt files, the console and the IOMMUs while a file can have a missed interrupt, the console has none, or
+/// there is an IOMMU.
 pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let (waits, earliest) =
         system
@@ -19,9 +20,9 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
                 let deadline = vcpu.deadline.load(Ordering::Relaxed);
                 (true, earliest.min(deadline))
             });
-    let polls_console =
-        system.console_is_polled() && system.interrupt_affinity.of_board() == Some(hart.index);
-    let poll = if waits || polls_console || hart.files.forwards() {
+    let polls_board = (system.console_is_polled() || !system.iommus.is_empty())
+        && system.interrupt_affinity.of_board() == Some(hart.index);
+    let poll = if waits || polls_board || hart.files.forwards() {
         hart.next_poll.load(Ordering::Relaxed)
     } else {
         u64::MAX

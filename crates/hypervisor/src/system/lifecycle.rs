@@ -13,6 +13,7 @@ use crate::console;
 use crate::console::say;
 use crate::hart;
 use crate::interrupts;
+use crate::system::confinement;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::monitor;
 use crate::system::pages;
@@ -88,6 +89,7 @@ impl Port for LifeCyclePort<'_> {
     }
 
     fn quiesce(&mut self) {
+        self.vm.admit_devices(false);
         for device in &self.vm.settings.devices {
             // Its memory is not given away before the loader, or `pages::end`, has found the reset complete.
             let _ = slots::reset_device(device.device);
@@ -288,6 +290,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
             pages::end(system, vm);
             console::end_guest_line(vm.number());
             vm.print_suppressed_reports();
+            confinement::report(system);
             say!("{name}: stopped ({reason})");
             STOPPED.store(true, Ordering::SeqCst);
         }

@@ -123,6 +123,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
                 let start = *start;
                 fence::instructions();
                 vm.restart_time();
+                vm.admit_devices(true);
                 loading.stage = Stage::Reset;
                 return Ok(Progress::Done(start));
             }

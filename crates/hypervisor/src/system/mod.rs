@@ -3,6 +3,7 @@
 pub mod allocation;
 pub mod awaited_harts;
 pub mod board_interrupts;
+pub mod confinement;
 pub mod costs;
 pub mod devices;
 pub mod features;
@@ -37,6 +38,8 @@ use spin::Once;
 
 use crate::devices::board_controller::BoardController;
 use crate::devices::interrupt_affinity::InterruptAffinity;
+use crate::devices::iommu::Iommu;
+use crate::devices::iommu::board::BoardPort;
 use crate::devices::trapped_devices::DeviceNumber;
 use crate::devices::virtio::backend::disk::Disk;
 use crate::devices::virtio::backend::switch::Switch;
@@ -111,6 +114,8 @@ pub struct Hypervisor {
     pub remote_fences: RemoteFences,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
+    /// IOMMUs that confine devices of VMs.
+    pub iommus: Vec<&'static Iommu<BoardPort>>,
 }
 
 /// Rate at which the devices' interrupt lines are polled.
@@ -182,6 +187,7 @@ impl Hypervisor {
             report_space: Mutex::new(report_space),
             when_idle,
             started,
+            iommus: Vec::new(),
         }
     }
 

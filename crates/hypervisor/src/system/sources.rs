@@ -5,6 +5,7 @@ use crate::devices::irq::SourceNumber;
 use crate::interrupts;
 use crate::system::Hypervisor;
 use crate::system::board_interrupts::ServedDevice;
+use crate::system::confinement;
 use crate::system::devices::{self, VmContext};
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
@@ -88,6 +89,7 @@ pub fn poll_devices(system: &Hypervisor, time: u64) -> bool {
             devices::recover_missed_edges(system, vm);
         }
         sharing::poll_shared(system);
+        confinement::report(system);
     }
     polls
 }

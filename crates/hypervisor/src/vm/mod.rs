@@ -32,6 +32,7 @@ use spinwait::PauseTerms;
 
 use crate::console;
 use crate::devices::bus::Bus;
+use crate::devices::iommu::board::Confinement;
 use crate::devices::trapped_devices::TrappedDevices;
 use crate::hart;
 use crate::lock::{Mutex, place};
@@ -134,6 +135,8 @@ pub struct Vm {
     pub pauses: PauseTerms,
     /// Limit on the printed lines of the guest's report.
     reports: RateLimit,
+    /// IOMMUs through which its devices reach memory, if they do.
+    pub confinement: Option<Confinement>,
 }
 
 /// Lines of a guest's report that are printed in a second at most.
@@ -186,6 +189,7 @@ impl Vm {
             reported_allocation,
             software_events,
             reports: RateLimit::new(board.timebase_hertz, REPORTS_A_SECOND),
+            confinement: None,
         }
     }
 
@@ -193,6 +197,12 @@ impl Vm {
     #[must_use]
     pub fn table_register(&self, tag: Tag) -> u64 {
         self.table_register | u64::from(tag.number()) << VMID_SHIFT
+    }
+
+    /// hgatp without a VMID, which is `iohgatp` without a GSCID.
+    #[must_use]
+    pub const fn untagged_table(&self) -> u64 {
+        self.table_register
     }
 
     /// The generation of the G-stage table; it grows with each change that takes a mapping away. To be sure that a change is
@@ -228,7 +238,18 @@ impl Vm {
         let generation = self.generation() + 1;
         self.table_changes.note(index, generation);
         self.generation.store(generation, Ordering::SeqCst);
+        // Devices, too, have translations of the page. They are gone before anybody reads the file that the page led to.
+        if let Some(confinement) = &self.confinement {
+            confinement.page_changed(page);
+        }
         generation
+    }
+
+    /// Begins or ends the accesses of confined devices to memory.
+    pub fn admit_devices(&self, admitted: bool) {
+        if let Some(confinement) = &self.confinement {
+            confinement.admit(admitted);
+        }
     }
 
     /// Notes that pages of the guest's memory are about to leave the table. A hart that finds a page gone, under the table's lock, sees this.

@@ -76,7 +76,7 @@ fn notes(system: &System) -> String {
     for vm in system.vms.iter().filter(|vm| !vm.devices.is_empty()) {
         let paths: Vec<&str> = vm.devices.iter().map(|path| path.value.as_str()).collect();
         notes += &format!(
-            "  note: {} is given {}. Those of them that reach memory by themselves reach all of it: the guest is trusted. \
+            "  note: {} is given {}. Those of them that reach memory by themselves reach all of it, unless an IOMMU confines them: the guest is trusted. \
              `partita board --describe TREE.dtb FILE` says which, and whether a board has them.\n",
             vm.name,
             paths.join(", ")

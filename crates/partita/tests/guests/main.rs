@@ -10,6 +10,7 @@ mod firmware;
 mod images;
 mod kvm;
 mod network;
+mod pci;
 mod translations;
 mod vectors;
 mod ways;

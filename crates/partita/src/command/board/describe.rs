@@ -255,8 +255,8 @@ fn wants(system: &System, board: &Description) -> Vec<String> {
         && usize::from(highest.0) >= board.virtio_slots
     {
         wants.push(format!(
-            "the VMs' devices take virtio-mmio slots up to {highest} and the board has {}: disks and cards of PCIe or another \
-             kind cannot be given to VMs",
+            "the VMs' devices take virtio-mmio slots up to {highest} and the board has {}: disks and cards of another kind \
+             are given by their paths, those of PCIe with their host bridge (devices)",
             match board.virtio_slots {
                 0 => String::from("none"),
                 slots => format!("slots 0 to {}", slots - 1),
@@ -283,6 +283,8 @@ fn given(tree: &Tree<'_>, system: &System) -> Vec<String> {
                 for path in paths {
                     let trust = if given.trusted.contains(path) {
                         "; nothing confines its DMA, so its guest is trusted with all memory"
+                    } else if given.is_confined(tree, path) {
+                        "; an IOMMU confines its DMA to the VM's memory"
                     } else {
                         ""
                     };

@@ -55,6 +55,15 @@ pub(in crate::command) struct RunArguments {
     /// On QEMU, further options of its `-cpu rv64`, such as sstc=off,zawrs=off
     #[arg(long, value_name = "OPTIONS")]
     pub(super) qemu_cpu: Option<String>,
+    /// On QEMU, a further `-drive`, such as id=d,if=none,format=raw,file=disk.raw. May be given several times
+    #[arg(long, value_name = "OPTIONS")]
+    pub(super) qemu_drive: Vec<String>,
+    /// On QEMU, a further `-netdev`, such as user,id=n. May be given several times
+    #[arg(long, value_name = "OPTIONS")]
+    pub(super) qemu_netdev: Vec<String>,
+    /// On QEMU, a further `-device`, such as nvme,drive=d,serial=1 on the board's PCI bus. May be given several times
+    #[arg(long, value_name = "OPTIONS")]
+    pub(super) qemu_device: Vec<String>,
     /// Gives this VM's console to the terminal; `partita` stands for the operator's prompt.
     /// Ctrl-] is the escape key: then n for the next VM, 1 to 9 for a VM by number, m for the prompt,
     /// q to power everything off, Ctrl-] for itself
@@ -188,13 +197,19 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
         (Computer::Qemu, None) => Ok(ComputerKind::Qemu(Variant {
             machine: arguments.qemu_machine.clone(),
             cpu: arguments.qemu_cpu.clone(),
+            drives: arguments.qemu_drive.clone(),
+            networks: arguments.qemu_netdev.clone(),
+            devices: arguments.qemu_device.clone(),
         })),
         (Computer::Machine, _) => {
             let qemu_only = [
-                ("--qemu-machine", &arguments.qemu_machine),
-                ("--qemu-cpu", &arguments.qemu_cpu),
+                ("--qemu-machine", arguments.qemu_machine.is_some()),
+                ("--qemu-cpu", arguments.qemu_cpu.is_some()),
+                ("--qemu-drive", !arguments.qemu_drive.is_empty()),
+                ("--qemu-netdev", !arguments.qemu_netdev.is_empty()),
+                ("--qemu-device", !arguments.qemu_device.is_empty()),
             ];
-            if let Some((option, _)) = qemu_only.iter().find(|(_, given)| given.is_some()) {
+            if let Some((option, _)) = qemu_only.iter().find(|(_, given)| *given) {
                 return Err(Failure::QemuOnly(option));
             }
             let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
