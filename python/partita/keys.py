@@ -21,9 +21,9 @@ class Disk(Table):
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
     Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
-    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
-    it: must be given. Example: file = "image:debian/disk"
+    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the device, as vm.NAME.io. Takes direct, general, fast. Without it: the VM's. Example: io = "fast"
@@ -144,9 +144,9 @@ class Vm(Table):
     "console=ttyS0 quiet"
     """
     confined: Literal['trusted', 'required'] | None = field(default=None, metadata={'key': 'confined', 'check': {'words': ('trusted', 'required')}})
-    """Need of an IOMMU between memory and the devices that the guest drives itself. Partita drives no IOMMU yet, so
-    required refuses every such device that reaches memory. Takes trusted, required. Without it: trusted. Example:
-    confined = "required"
+    """Need of an IOMMU between memory and the devices that the guest drives itself. required refuses every such device
+    that reaches memory and that the board's device tree puts behind no RISC-V IOMMU. Takes trusted, required. Without
+    it: trusted. Example: confined = "required"
     """
     dedicated_harts: Sequence[int] | None = field(default=None, metadata={'key': 'dedicated-harts', 'check': {'each': {'number': (0, 63)}}})
     """Harts that belong to the VM alone, one for each vCPU. Takes a list of whole numbers, 0 to 63. Without it: none.
@@ -175,9 +175,9 @@ class Vm(Table):
     Debian's U-Boot; a file of your own is an ELF file for QEMU's board, a flat program for address 0x80200000, or an
     Image. placement is resident and io is general unless the VM says otherwise. Takes a path from the system file's
     folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk,
-    image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk, image:system/initrd,
-    image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: none. Example:
-    firmware = "image:u-boot"
+    image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd, image:system/disk,
+    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
+    it: none. Example: firmware = "image:u-boot"
     """
     hide: Sequence[Literal['sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt']] | None = field(default=None, metadata={'key': 'hide', 'check': {'each': {'words': ('sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt')}}})
     """Extensions that the guest's device tree does not name, though the harts have them. Without v, vector instructions
@@ -187,9 +187,9 @@ class Vm(Table):
     """
     initrd: str | None = field(default=None, metadata={'key': 'initrd', 'check': {'text': '', 'path': True}})
     """Initial RAM disk. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
-    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd,
-    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
-    image:exerciser-shuffled. Without it: none. Example: initrd = "image:debian/initrd"
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd,
+    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
+    image:exerciser, image:exerciser-shuffled. Without it: none. Example: initrd = "image:debian/initrd"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the VM's disks, network cards and entropy source: direct, by the guest's own driver, whose device
@@ -200,10 +200,10 @@ class Vm(Table):
     kernel: str | None = field(default=None, metadata={'key': 'kernel', 'check': {'text': '', 'path': True}})
     """Kernel: a RISC-V Linux Image, as it is or compressed, another file with its header, or an ELF file for QEMU's
     board. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
-    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd,
-    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
-    image:exerciser-shuffled. Without it: none: either kernel or firmware must be given. Example: kernel =
-    "image:debian/kernel"
+    image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd,
+    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
+    image:exerciser, image:exerciser-shuffled. Without it: none: either kernel or firmware must be given. Example:
+    kernel = "image:debian/kernel"
     """
     network: Sequence[str | Card] | None = field(default=None, metadata={'key': 'network', 'check': {'each': {'any': [{'text': ''}, {'table': 'Card'}]}}})
     """Network cards, one for each name of a network. VMs on the same network see each other and nobody else. Where
@@ -253,9 +253,9 @@ class SharedDisk(Table):
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
     Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
-    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
-    it: must be given. Example: file = "image:debian/disk"
+    image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
     persistent: bool | None = field(default=None, metadata={'key': 'persistent', 'check': {'truth': True}})
     """Keeps what guests write in the file. Otherwise each run begins with the same image. Takes true or false. Without
