@@ -385,8 +385,9 @@ impl GuestMemory {
     fn scattered_from(&self, from: GuestPhysical, wanted: u64) -> Option<OwnedRegion> {
         if let Some((piece, marks)) = &self.marked {
             let before = from.raw().checked_sub(self.region.base().raw())?;
+            // Nothing outside the piece is marked.
             if marks.are_set(before, wanted) {
-                return piece.contiguous_from(from)?.part(0, wanted);
+                return piece.host.part(before, wanted);
             }
         }
         let is_here = self.region.contains(from);

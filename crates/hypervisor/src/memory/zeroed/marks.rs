@@ -66,10 +66,25 @@ impl Marks {
     #[inline]
     #[must_use]
     pub fn are_set(&self, offset: u64, size: u64) -> bool {
+        if size == 0 {
+            return true;
+        }
         let end = offset.saturating_add(size);
-        let is_short = size < (MAX_WORDS - 1) * PAGES * PAGE_SIZE;
-        let are_set = || words(offset, end).all(|(word, bits)| self.load(word) & bits == bits);
-        size == 0 || is_short && are_set()
+        let (first, last) = (offset / PAGE_SIZE, (end - 1) / PAGE_SIZE);
+        let word = first / PAGES;
+        if word != last / PAGES {
+            return self.are_set_in_words(offset, end);
+        }
+        // Nearly always.
+        let bits = u64::MAX << (first % PAGES) & u64::MAX >> (PAGES - 1 - last % PAGES);
+        self.load(word) & bits == bits
+    }
+
+    /// Tests whether all pages from `offset` to before `end` are marked, which several words tell.
+    #[cold]
+    fn are_set_in_words(&self, offset: u64, end: u64) -> bool {
+        let is_short = end - offset < (MAX_WORDS - 1) * PAGES * PAGE_SIZE;
+        is_short && words(offset, end).all(|(word, bits)| self.load(word) & bits == bits)
     }
 
     /// Tests whether a page of `size` bytes from `offset` is marked.
