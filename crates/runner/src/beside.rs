@@ -32,7 +32,7 @@ pub enum Below {
     Kvm,
 }
 
-/// What lies between the beginning of a work and a line of its end.
+/// Time and events between two lines.
 #[derive(Debug, Clone)]
 pub struct Timed {
     /// Machine time, to a hundredth of a millisecond.

@@ -52,7 +52,7 @@ pub struct Hart {
     pub f: [u64; 256],
     /// The vector unit.
     pub vector: VectorUnit,
-    /// What is known of its instructions.
+    /// Knowledge of its instructions.
     pub(crate) known: Known,
     /// The program counter, up to date between blocks.
     pub pc: u64,

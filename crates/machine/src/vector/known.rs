@@ -1,4 +1,4 @@
-//! What is known of vector instructions that a hart has executed before, so that it is not found out again.
+//! Knowledge of vector instructions that a hart has executed before, so that it is not found out again.
 //!
 //! It follows from the encoding, vtype and, where it counts, vl. An instruction that is not known takes the long way, so nothing but time depends on this.
 
@@ -23,7 +23,7 @@ pub struct Run {
     pub bytes: u16,
 }
 
-/// What one hart knows.
+/// Knowledge of one hart.
 #[derive(Debug, Clone)]
 pub struct Known {
     checked: Box<[u64; ENTRIES]>,
