@@ -177,9 +177,10 @@ fn pinned_vms_stay_while_others_move() {
         let floats = 1 - fixed;
         let told = together(
             "machine",
-            // Long enough for several moves: fewer rounds have one, or none.
-            "translations rounds=1000 remap=private sleep-one-in=20",
+            // Long enough for several moves: fewer rounds have one, or none. VMs that sleep in step leave each other no hart.
+            "translations rounds=1000 remap=private sleep-one-in=20 seed=1",
             &[
+                "vm.two.command-line=\"exercise=translations rounds=1000 remap=private sleep-one-in=20 seed=2\"",
                 &format!("scheduling=\"{system}\""),
                 &format!("vm.{}.scheduling=\"pinned\"", names[fixed]),
                 &format!("vm.{}.scheduling=\"floating\"", names[floats]),
