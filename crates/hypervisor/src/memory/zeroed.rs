@@ -1,6 +1,6 @@
 //! Memory in one piece that is zeroed where it is touched (placements `real` and `resident`).
 //!
-//! What lies in a VM's memory when the computer starts is another's. So nothing of it is mapped, and no access of the hypervisor's for the guest
+//! A VM's memory has somebody else's bytes when the computer starts. So nothing of it is mapped, and no access of the hypervisor's for the guest
 //! reaches it, before it is zeroed. A vCPU's touch zeroes the leaf that it needs in parts of [`PART`] bytes, and the leaf is mapped when it is zero; the
 //! hypervisor's own accesses zero the page that they need. All of it is work for the VM, in the VM's time, and between any two parts the hart looks at
 //! its interrupts.
