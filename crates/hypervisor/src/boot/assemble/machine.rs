@@ -154,6 +154,8 @@ struct Chosen {
     mediated: bool,
     /// Set for the fast method (paper 001, §4.2.2), which only mediated devices have.
     fast: bool,
+    /// Set if the VM's memory lies in pages.
+    in_pages: bool,
 }
 
 /// Devices that the description names, checked against the board and the VM's placement.
@@ -189,6 +191,7 @@ fn chosen_devices(
             device,
             mediated,
             fast,
+            in_pages: vm.get(keys::PLACEMENT) == Placement::Paged,
         });
     }
     Ok(all)
@@ -205,6 +208,7 @@ fn assign(
         device,
         mediated,
         fast,
+        in_pages,
     } = chosen;
     if !mediated {
         return Ok(AssignedDevice {
@@ -222,6 +226,7 @@ fn assign(
         areas,
         fast,
         page: page.flatten(),
+        in_pages,
         patience: poll_schedule::patience(device.source, board.timebase_hertz.into()),
     };
     Ok(AssignedDevice {

@@ -11,6 +11,7 @@
 mod configuration;
 pub mod queue;
 mod refresh;
+mod segments;
 mod serve;
 mod stop;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use crate::devices::virtio::queue::device::AREA;
 
 use self::configuration::Configuration;
 use self::queue::{Method, Queue};
+use self::segments::Segments;
 use crate::devices::irq::SourceNumber;
 use crate::devices::trapped::{Access, VirtioContext, WouldBlock};
 use crate::devices::virtio::queue::chain::QueueError;
@@ -28,8 +30,8 @@ use crate::devices::virtio::transport::{
     Ids, MAX_QUEUES, Progress, QueueSetup, Queues, VirtioDevice,
 };
 use crate::devices::virtio::{
-    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDEX, INDIRECT_DESCRIPTORS, QUEUE_PARTS,
-    VERSION_1, register, status,
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, DeviceKind, EVENT_INDEX, INDIRECT_DESCRIPTORS,
+    QUEUE_PARTS, VERSION_1, register, status,
 };
 use crate::hart::decode::Width;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
@@ -59,6 +61,8 @@ pub struct BackendConfig {
     pub fast: bool,
     /// Page that the guest reads in place of the registers, without an exit; memory of this device alone.
     pub page: Option<OwnedRegion>,
+    /// Set if the guest's memory lies in pages.
+    pub in_pages: bool,
     /// Longest time between two polls of a queue that neither side notifies, in ticks; 0 if there can be none.
     pub patience: u64,
 }
@@ -97,6 +101,8 @@ pub struct Mediated {
     config: BackendConfig,
     identity: Identity,
     configuration: Configuration,
+    /// Limits that the driver is told and that are not the device's.
+    segments: Option<Segments>,
     /// Features and status that were set last, to set the device up again.
     given: (u64, u32),
     /// The device's side of each queue that the guest does not use now. Those in use are set up at the device.
@@ -116,6 +122,7 @@ impl Mediated {
             config,
             identity: Identity::default(),
             configuration: Configuration::new(),
+            segments: None,
             given: (0, 0),
             spare: core::array::from_fn(|number| {
                 let area = config.areas.skip(AREA * number as u64).take(AREA);
@@ -160,12 +167,18 @@ impl Mediated {
         identity
     }
 
+    /// Features of the limits that the hypervisor adds to the configuration.
+    fn added_features(&self) -> u64 {
+        self.segments.map_or(0, |_| Segments::FEATURES)
+    }
+
     /// Gives the device the features that the driver has chosen.
     fn set_features(&mut self, chosen: u64, context: &dyn VirtioContext) {
         // The device's own addresses are the host's, whatever it calls them. Indirect tables are resolved before it sees a chain, and it
         // is notified of each chain.
         let own = self.identity.features & ACCESS_PLATFORM;
-        let given = chosen & !(INDIRECT_DESCRIPTORS | EVENT_INDEX) | own;
+        let added = self.added_features() & !self.identity.features;
+        let given = chosen & !(INDIRECT_DESCRIPTORS | EVENT_INDEX | added) | own;
         for (word, half) in [(0, given as u32), (1, (given >> 32) as u32)] {
             self.set_word(register::DRIVER_FEATURES_SELECT, word, context);
             self.set_word(register::DRIVER_FEATURES, half, context);
@@ -211,6 +224,9 @@ impl VirtioDevice for Mediated {
 
     fn power_on(&mut self, context: &dyn VirtioContext) {
         self.identity = self.identify(context);
+        let is_limited = self.config.in_pages && self.identity.device == DeviceKind::Disk as u32;
+        let [entries, ..] = self.identity.entries;
+        self.segments = is_limited.then(|| Segments::for_queue(entries));
         self.copy_configuration(context);
     }
 
@@ -226,7 +242,7 @@ impl VirtioDevice for Mediated {
             .into_iter()
             .filter(|(of, _)| *of == self.identity.device)
             .fold(QUEUE_FEATURES, |all, (_, features)| all | features);
-        self.identity.features & !withheld | OFFERED_QUEUE_FEATURES
+        self.identity.features & !withheld | self.added_features() | OFFERED_QUEUE_FEATURES
     }
 
     fn max_entries(&self, queue: usize) -> u16 {

@@ -30,6 +30,9 @@ impl Mediated {
                 break;
             }
         }
+        if let Some(segments) = self.segments {
+            segments.put(&mut bytes, self.identity.features);
+        }
         let copy = &mut self.configuration;
         copy.of_device = generation;
         if copy.bytes != bytes {

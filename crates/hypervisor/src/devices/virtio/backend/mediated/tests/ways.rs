@@ -208,3 +208,33 @@ fn buffers_in_flight_are_visited() {
         assert_eq!(reached(&guest), [last]);
     }
 }
+
+/// A driver that knew no limit would make chains that the device's queue cannot hold, where each page is a piece. The device is not told of
+/// features that it has not offered.
+#[test]
+fn disk_of_a_guest_in_pages_names_limits() {
+    use crate::devices::virtio::backend::mediated::segments::Segments;
+    use riscv::virtio::block::feature::SEG_MAX;
+    for (way, own) in [
+        (Way::InPages, 0),
+        (Way::InPages, SEG_MAX),
+        (Way::General, SEG_MAX),
+    ] {
+        let mut guest = Guest::with_entries(way, own, 64);
+        guest.set(DEVICE_FEATURES_SELECT, 0);
+        let offered = u64::from(guest.get(DEVICE_FEATURES)) & Segments::FEATURES;
+        guest.start(offered | VERSION_1, 64, [TABLE, AVAILABLE, USED]);
+        let limits = (guest.get(CONFIGURATION + 8), guest.get(CONFIGURATION + 12));
+        let accepted = guest.world.board.accepted.get();
+        assert_eq!(accepted & Segments::FEATURES, own, "{way:?}");
+        match way {
+            Way::InPages => {
+                assert_eq!(offered, Segments::FEATURES);
+                // The test device's number of segments is 0, which is a limit only where the device has the feature.
+                let count = if own == 0 { 30 } else { 0 };
+                assert_eq!(limits, (4096, count));
+            }
+            _ => assert_eq!((offered, limits), (own, (0, 0))),
+        }
+    }
+}

@@ -47,6 +47,8 @@ pub const BUFFERS: u64 = RAM + 0x4000;
 pub enum Way {
     /// The general way; memory in two pieces.
     General,
+    /// The general way; memory in two pieces that stand for pages.
+    InPages,
     /// The fast way, which nothing can take here: memory in two pieces.
     FastInPieces,
     /// The fast way; memory in one piece.
@@ -55,6 +57,10 @@ pub enum Way {
 
 impl Way {
     pub const ALL: [Self; 3] = [Self::General, Self::FastInPieces, Self::Fast];
+
+    const fn is_fast(self) -> bool {
+        matches!(self, Self::FastInPieces | Self::Fast)
+    }
 }
 
 pub struct World {
@@ -219,7 +225,7 @@ impl Guest {
     /// A guest that has a page in place of the registers reads that.
     pub fn get(&mut self, offset: u64) -> u32 {
         let width = Width::Word;
-        if self.world.way != Way::General {
+        if self.world.way.is_fast() {
             return u32::from_le_bytes(self.world.host.get(PAGE + offset));
         }
         self.device
@@ -231,13 +237,14 @@ impl Guest {
     }
 
     pub fn with_entries(way: Way, features: u64, entries: u16) -> Self {
-        let fast = way != Way::General;
+        let fast = way.is_fast();
         let config = BackendConfig {
             registers: HostPhysical::new(REGISTERS),
             source: SourceNumber(7),
             areas: OwnedRegion::for_test(AREAS, QUEUE_BYTES),
             fast,
             page: fast.then(|| OwnedRegion::for_test(PAGE, PAGE_SIZE)),
+            in_pages: way == Way::InPages,
             patience: PATIENCE,
         };
         let mut guest = Self {
