@@ -2,7 +2,8 @@
 //!
 //! A hart sends an interrupt to each other one in turn and waits for its answer before the next, as a
 //! pending bit is one bit. It waits in WFI, spinning with interrupts open, or by turns (`wait=`). Interrupts go
-//! to interrupt files, or by SBI (`via=sbi`, and where there are no files).
+//! to interrupt files, or by SBI (`via=sbi`, and where there are no files). With `limit-ms=0` no timer ends a wait, so that a wake that
+//! is lost stays lost.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -64,7 +65,7 @@ pub const WAITS: [(&str, Wait); 3] = [
 
 fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let count = arguments.number("count", 200, 1, 1 << 40)?;
-    let limit_ms = arguments.number("limit-ms", 5000, 1, 1 << 32)?;
+    let limit_ms = arguments.number("limit-ms", 5000, 0, 1 << 32)?;
     let wait = arguments.choice("wait", Wait::Both, &WAITS)?;
     let harts = super::harts(arguments)?;
     let board = board();
@@ -75,7 +76,10 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     if arguments.choice("via", false, &[("imsic", false), ("sbi", true)])? {
         harts::send_by_sbi();
     }
-    let limit = board.ticks(limit_ms * 1000);
+    let limit_from = |time: u64| match limit_ms {
+        0 => u64::MAX,
+        milliseconds => time + board.ticks(milliseconds * 1000),
+    };
     let (lost, ready, done) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
     let latencies = Lock::new([Distribution::new(), Distribution::new()]);
     harts::run(harts, &|hart| {
@@ -90,9 +94,10 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
                 .filter(|target| target.index() != me)
             {
                 let sent = csr::time();
+                let limit = limit_from(sent);
                 target.send(question(me));
                 while hart.taken(answer(target.index())) < round {
-                    if csr::time() - sent > limit {
+                    if csr::time() > limit {
                         lost.fetch_add(1, Ordering::Relaxed);
                         say!(
                             "ipi {me} to {}: no answer {round}; it took {} and {} answers came",
@@ -104,7 +109,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
                     }
                     if sleeps {
                         // Checked with interrupts closed, so that an answer between check and WFI ends the WFI.
-                        harts::sleep_until(sent + limit + 1);
+                        harts::sleep_until(limit.saturating_add(1));
                     } else {
                         csr::take_interrupts();
                         csr::pause();
@@ -121,7 +126,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         }
         // Others may still ask.
         while done.load(Ordering::Acquire) < harts {
-            harts::sleep_until(csr::time() + limit);
+            harts::sleep_until(limit_from(csr::time()));
         }
         let mut all = latencies.lock();
         for (total, part) in all.iter_mut().zip(&mine) {
