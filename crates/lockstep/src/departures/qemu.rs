@@ -95,6 +95,17 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     Departure {
+        name: "a fault-only-first load that faults at its first element has made vl smaller",
+        section: "unprivileged specification, \"V\", \"Unit-stride Fault-Only-First Loads\": if element 0 raises an \
+            exception, vl is not modified",
+        misleads: true,
+        explains: |seen| {
+            seen.both_trapped_before(|cause, instruction| {
+                matches!(cause, 5 | 13 | 21) && instruction.is_fault_only_first()
+            })
+        },
+    },
+    Departure {
         name: "a masked fault-only-first load faults at the page of an element that is not active",
         section: "unprivileged specification, \"V\", \"Vector Masking\": inactive elements raise no exception",
         misleads: true,
@@ -327,7 +338,11 @@ pub(super) const ALL: &[Departure] = &[
         section: "privileged specification, \"Svpbmt\": the value 3 is reserved and faults",
         misleads: true,
         explains: |seen| {
-            seen.only_ours(|cause, _| is_page_fault(cause)) && seen.program.has_flaw("PBMT")
+            // What is there instead may be no memory.
+            let refused =
+                seen.both(|left, right, _| is_page_fault(left) && matches!(right, 1 | 5 | 7));
+            (seen.only_ours(|cause, _| is_page_fault(cause)) || refused)
+                && seen.program.has_flaw("PBMT")
         },
     },
     Departure {

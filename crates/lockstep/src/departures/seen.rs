@@ -169,9 +169,24 @@ impl Seen<'_> {
             .is_some_and(|(left, right)| left.at != right.at && is(right.cause, right.instruction))
     }
 
-    /// Tests whether this machine found nothing at an address where boards have devices, which an indexed access led to.
+    /// Tests whether both trapped before this difference with the same instruction, with such a cause and with such an instruction.
+    #[must_use]
+    pub fn both_trapped_before(&self, is: impl Fn(u64, Instruction) -> bool) -> bool {
+        let traps = match self.difference.place {
+            Place::Trap { trap, .. } => trap,
+            _ => self.ours.traps().min(self.theirs.traps()),
+        };
+        (0..traps).any(|trap| {
+            let (left, right) = (self.trap(self.ours, trap), self.trap(self.theirs, trap));
+            left.at == right.at && left.cause == right.cause && is(left.cause, left.instruction)
+        })
+    }
+
+    /// Tests whether this machine found nothing at an address where boards have devices, which an indexed access led to. A leaf of the
+    /// highest level leaves all lower bits of an address as they are.
     #[must_use]
     pub fn leads_to_device(&self) -> bool {
+        const LARGEST_PAGE: u64 = 1 << 39;
         let (Some((trap, _)), Place::Trap { trap: index, .. }) =
             (self.traps(), self.difference.place)
         else {
@@ -180,9 +195,9 @@ impl Seen<'_> {
         let address = self.ours.recorded(index, trap.value());
         trap.instruction.is_indexed_transfer()
             && matches!(trap.cause, 5 | 7)
-            && layout::DEVICES
-                .iter()
-                .any(|devices| devices.contains(&address))
+            && layout::DEVICES.iter().any(|devices| {
+                devices.contains(&address) || devices.contains(&(address % LARGEST_PAGE))
+            })
     }
 
     /// Tests whether a value was written by a guest-page fault, not left from an earlier trap.
