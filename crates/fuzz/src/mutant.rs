@@ -7,7 +7,7 @@ mod tree;
 mod trial;
 
 pub use tree::{Tree, TreeError};
-pub use trial::{Hypervisors, MutantTrial, Outcome, try_mutant};
+pub use trial::{Hypervisors, MutantTrial, Outcome, try_mutant, try_sound};
 
 use serde::Deserialize;
 use std::io;

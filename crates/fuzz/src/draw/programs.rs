@@ -57,7 +57,13 @@ pub fn draw(random: &mut Random, vcpus: u64, is_paged: bool, has_disk: bool) -> 
         3 if vcpus > 1 => {
             let via = pick(random, &["imsic", "sbi"]);
             let count = 20 + random.below(200);
-            Program::new("ipi", &[("via", via), ("count", count.to_string())])
+            let options = [
+                ("via", via),
+                ("count", count.to_string()),
+                // No timer heals a wake that is lost.
+                ("limit-ms", String::from("0")),
+            ];
+            Program::new("ipi", &options)
         }
         4 => Program::new("reboot", &[("delay-ms", random.below(12).to_string())]),
         5 => {
@@ -106,5 +112,10 @@ pub fn draw_more(random: &mut Random) -> Program {
         return Program::new("timer", &[seed, ("count", rounds)]);
     }
     let away = random.pick(&[50, 300, 2000]).to_string();
-    Program::new("state", &[seed, ("rounds", rounds), ("away-us", away)])
+    // Without a profile a hart may be a quantum of 1,000 cycles, which are ten ticks, behind what another one has done.
+    let clock = ("clock-ticks", String::from("20"));
+    Program::new(
+        "state",
+        &[seed, ("rounds", rounds), ("away-us", away), clock],
+    )
 }

@@ -15,16 +15,6 @@ const SOURCES: [&str; 5] = [
 ];
 /// The hypervisor's ELF file, seen from the target folder.
 const HYPERVISOR: &str = "riscv64gc-unknown-none-elf/release/hypervisor";
-/// Options of the build. It is optimised less than the product and not as a whole, so that it takes seconds after a change; the sound hypervisor
-/// that a mutant is compared with is built in the same way.
-const OPTIONS: [&str; 6] = [
-    "build.rustc-wrapper=''",
-    "profile.release.lto=false",
-    "profile.release.incremental=true",
-    "profile.release.codegen-units=32",
-    "profile.release.opt-level=1",
-    "profile.release.debug=false",
-];
 /// Lines of a failed build that are kept.
 const MAX_LINES: usize = 20;
 
@@ -99,13 +89,13 @@ impl Tree {
         built
     }
 
+    /// Builds as the product is built: a mutant differs from it by its fault alone.
     fn build(&self, name: &str) -> Result<PathBuf, TreeError> {
         let script = self.copy.join("scripts/cargo");
         let output = Command::new(&script)
             .args(["--bare", "build", "--release", "-p", "hypervisor"])
             .arg("--target-dir")
             .arg(&self.target)
-            .args(OPTIONS.iter().flat_map(|option| ["--config", option]))
             .current_dir(&self.copy)
             .output()
             .map_err(at(&script))?;

@@ -71,25 +71,39 @@ pub fn try_mutant(
     hypervisors: Hypervisors<'_>,
     trial: &MutantTrial<'_>,
 ) -> Result<Outcome, CaseError> {
-    let run = |hypervisor: &Path, number: u64| {
-        let programs = Programs {
-            hypervisor,
-            cache: trial.cache,
-            stop: trial.stop,
-            code: None,
-        };
-        let case = Case {
-            profile: None,
-            ..draw(trial.seed, number)
-        };
-        let tried = attempt(case, programs, trial.bounds)?;
-        Ok(tried.finding.violations)
-    };
     search(
         trial,
-        &|number| run(hypervisors.mutant, number),
-        &|number| run(hypervisors.sound, number),
+        &|number| run(hypervisors.mutant, trial, number),
+        &|number| run(hypervisors.sound, trial, number),
     )
+}
+
+/// Invariants that the hypervisor without a fault breaks in the first system of a trial. Where [`Invariant::HypervisorGoesOn`] is among them it does
+/// not run at all, and no trial would say anything.
+///
+/// # Errors
+/// [`CaseError`].
+pub fn try_sound(hypervisor: &Path, trial: &MutantTrial<'_>) -> Result<Vec<Violation>, CaseError> {
+    run(hypervisor, trial, trial.first)
+}
+
+fn run(
+    hypervisor: &Path,
+    trial: &MutantTrial<'_>,
+    number: u64,
+) -> Result<Vec<Violation>, CaseError> {
+    let programs = Programs {
+        hypervisor,
+        cache: trial.cache,
+        stop: trial.stop,
+        code: None,
+    };
+    let case = Case {
+        profile: None,
+        ..draw(trial.seed, number)
+    };
+    let tried = attempt(case, programs, trial.bounds)?;
+    Ok(tried.finding.violations)
 }
 
 /// Runs the system of a number, and returns the invariants that it breaks.

@@ -2,8 +2,8 @@
 
 use super::super::failure::Failure;
 use super::super::output::{self, write_json};
-use fuzz::judge::Bounds;
-use fuzz::mutant::{Hypervisors, Mutant, MutantTrial, Outcome, Tree, try_mutant};
+use fuzz::judge::{Bounds, Invariant};
+use fuzz::mutant::{Hypervisors, Mutant, MutantTrial, Outcome, Tree, try_mutant, try_sound};
 use runner::table::Table;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -71,34 +71,58 @@ pub(super) fn execute(
         cache,
         stop,
     };
-    let mut outcomes = Vec::new();
-    for mutant in &mutants {
-        let built = tree
-            .build_mutant(mutant)
-            .map_err(|error| Failure::Unmade(format!("{}: {error}", mutant.name)))?;
+    let broken = try_sound(&sound, &trial)?;
+    let mut broken = broken.iter();
+    if let Some(violation) = broken.find(|one| one.invariant == Invariant::HypervisorGoesOn) {
+        return Err(Failure::Unmade(format!(
+            "the hypervisor without a fault does not run: {}",
+            violation.detail
+        )));
+    }
+    let mut tried = Vec::new();
+    let mut unbuilt = Vec::new();
+    let mut ended = Ok(());
+    for mutant in mutants {
+        let built = match tree.build_mutant(&mutant) {
+            Ok(built) => built,
+            Err(error) => {
+                output::say_line(format_args!("{:<36} {error}", mutant.name));
+                unbuilt.push(mutant.name);
+                continue;
+            }
+        };
         let hypervisors = Hypervisors {
             mutant: &built,
             sound: &sound,
         };
-        let outcome = try_mutant(hypervisors, &trial)?;
+        let outcome = try_mutant(hypervisors, &trial);
         // A mutant's file would be taken for a hypervisor by mistake.
         let _ = std::fs::remove_file(&built);
-        say(mutant, &outcome);
-        outcomes.push(outcome);
+        match outcome {
+            Ok(outcome) => {
+                say(&mutant, &outcome);
+                tried.push((mutant, outcome));
+            }
+            // What was tried before is shown and written all the same.
+            Err(error) => {
+                ended = Err(error);
+                break;
+            }
+        }
     }
-    show(&mutants, &outcomes);
+    show(&tried);
     if let Some(path) = &extent.json {
-        let lines = mutants
-            .iter()
-            .zip(&outcomes)
-            .map(|(mutant, outcome)| line(mutant, outcome));
+        let lines = tried.iter().map(|(mutant, outcome)| line(mutant, outcome));
         write_json(path, &lines.collect::<Vec<_>>())?;
     }
-    let survived = outcomes
-        .iter()
-        .filter(|outcome| !is_convicted(outcome))
-        .count();
-    match survived {
+    ended?;
+    if !unbuilt.is_empty() {
+        let names = unbuilt.join(", ");
+        return Err(Failure::Unmade(format!(
+            "these mutants could not be built: {names}"
+        )));
+    }
+    match tried.len() - convicted(&tried) {
         0 => Ok(()),
         count => Err(Failure::Survivors(count)),
     }
@@ -163,24 +187,26 @@ fn say(mutant: &Mutant, outcome: &Outcome) {
     ));
 }
 
-fn show(mutants: &[Mutant], outcomes: &[Outcome]) {
+fn convicted(tried: &[(Mutant, Outcome)]) -> usize {
+    let convicted = tried.iter().filter(|(_, outcome)| is_convicted(outcome));
+    convicted.count()
+}
+
+fn show(tried: &[(Mutant, Outcome)]) {
     let mut table = Table::new(["invariant", "mutants"]);
-    let mut convicted = std::collections::BTreeMap::<String, usize>::new();
-    for (mutant, outcome) in mutants.iter().zip(outcomes) {
+    let mut by_invariant = std::collections::BTreeMap::<String, usize>::new();
+    for (mutant, outcome) in tried {
         let invariant = line(mutant, outcome).invariant;
         let invariant = invariant.unwrap_or_else(|| String::from("(survived)"));
-        *convicted.entry(invariant).or_default() += 1;
+        *by_invariant.entry(invariant).or_default() += 1;
     }
-    for (invariant, count) in convicted {
+    for (invariant, count) in by_invariant {
         table.row([invariant, count.to_string()]);
     }
-    let count = outcomes
-        .iter()
-        .filter(|outcome| is_convicted(outcome))
-        .count();
     output::say(format_args!(
-        "\n{table}\n{count} of {} mutants convicted\n",
-        outcomes.len()
+        "\n{table}\n{} of {} mutants convicted\n",
+        convicted(tried),
+        tried.len()
     ));
 }
 
