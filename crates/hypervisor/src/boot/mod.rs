@@ -104,6 +104,11 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     start_others(system, own);
     sources::reassign(system);
     lifecycle::start_automatic(system);
+    // What lies behind the stack would be written without a trap.
+    assert!(
+        hart::entry::is_stack_long_enough(),
+        "the boot hart's stack is too short"
+    );
     heap::seal();
     run::run(system, own)
 }

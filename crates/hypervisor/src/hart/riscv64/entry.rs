@@ -3,6 +3,7 @@
 unsafe extern "C" {
     static __image_start: u8;
     static __image_end: u8;
+    static __boot_stack_bottom: [u64; STACK_WORDS];
     fn hypervisor_secondary_start();
     fn hypervisor_roll_call();
 }
@@ -15,6 +16,18 @@ pub fn image() -> (u64, u64) {
         bound(&raw const __image_start),
         bound(&raw const __image_end),
     )
+}
+
+/// Words at the end of the boot hart's stack that must never be reached: a page.
+const STACK_WORDS: usize = 512;
+
+/// Returns true if the boot hart's stack has never been as long as its memory: the last page is as it was cleared at the start.
+#[must_use]
+pub fn is_stack_long_enough() -> bool {
+    let words = &raw const __boot_stack_bottom;
+    // SAFETY: the linker script gives the stack far more than a page, and nothing but a stack that is too long writes the last one.
+    let word = |number| unsafe { words.cast::<u64>().add(number).read_volatile() };
+    (0..STACK_WORDS).all(|number| word(number) == 0)
 }
 
 /// Entry of all harts but the first, with the address of the `Hart` in a1.

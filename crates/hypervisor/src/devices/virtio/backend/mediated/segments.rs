@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_request_within_the_limits_fits_into_the_queue() {
+    fn requests_within_the_limits_fit() {
         for entries in [8, 64, 128, 256] {
             let Segments { size, count } = Segments::for_queue(entries);
             assert!(u64::from(size) <= PAGE_SIZE);

@@ -212,7 +212,7 @@ fn buffers_in_flight_are_visited() {
 /// A driver that knew no limit would make chains that the device's queue cannot hold, where each page is a piece. The device is not told of
 /// features that it has not offered.
 #[test]
-fn disk_of_a_guest_in_pages_names_limits() {
+fn disk_names_limits_to_guests_in_pages() {
     use crate::devices::virtio::backend::mediated::segments::Segments;
     use riscv::virtio::block::feature::SEG_MAX;
     for (way, own) in [
