@@ -22,6 +22,24 @@ fn a_guests_console_can_be_used() {
     }
 }
 
+/// A request of many pages is as many descriptors for the disk: the guest is told how many fit.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn guests_in_pages_may_make_long_requests() {
+    for on in COMPUTERS {
+        let _room = room(on);
+        let changes = ["vm.debian.placement=paged", "vm.debian.io=general"];
+        let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &changes);
+        wait_for(&mut console, "# ");
+        keys.write_all(b"dd if=/dev/vda of=/dev/null bs=4M count=4 iflag=direct; echo ended: $?\n")
+            .unwrap();
+        wait_for(&mut console, "ended: 0");
+        keys.write_all(b"exit\n").unwrap();
+        wait_for(&mut console, "interrupts: direct");
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
 /// Flag, code and interrupt tell a guest of each change of its allocation (paper 000 §3.1): the exerciser compares them
 /// and fails if one hart was not told.
 #[test]
