@@ -24,6 +24,7 @@ pub mod steal;
 pub mod storm;
 pub mod timer;
 pub mod translations;
+pub mod triggers;
 pub mod witness;
 pub mod work;
 
@@ -60,6 +61,7 @@ const EXERCISES: &[Exercise] = &[
     hostile::EXERCISE,
     fuzz::EXERCISE,
     translations::EXERCISE,
+    triggers::EXERCISE,
     state::EXERCISE,
     steal::EXERCISE,
     features::EXERCISE,

@@ -1,6 +1,7 @@
 //! Endless loop of every hart: ask the scheduler, run the vCPU it names, or wait.
 
 pub mod begin;
+pub mod debug_triggers;
 pub mod exits;
 pub mod guest_timer;
 pub mod host_interrupts;

@@ -4,6 +4,7 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::vmid_table::VmidTable;
+use crate::run::debug_triggers;
 use crate::run::guest_timer;
 use crate::run::registers;
 use crate::run::requests::{hide_memory_file, show_interrupts};
@@ -70,6 +71,9 @@ pub fn load(
     }
     guest_timer::load(hart, vm, state);
     registers::load(hart, vcpu, state);
+    if hart.triggers.concern(state.trigger_place) {
+        debug_triggers::load(hart, vcpu, state);
+    }
     state.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
     if file == 0 {
