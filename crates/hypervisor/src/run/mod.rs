@@ -273,7 +273,7 @@ fn run_vcpu(
     if state.reports_steal_time {
         steal_time::leave(hart, vm, &mut state, reason, now());
     }
-    switch::unload(system, hart, vcpu, &mut state, waits);
+    switch::unload(system, hart, (vm, vcpu), &mut state, waits);
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);

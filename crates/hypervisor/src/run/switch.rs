@@ -9,6 +9,7 @@ use crate::run::guest_timer;
 use crate::run::registers;
 use crate::run::requests::{hide_memory_file, show_interrupts};
 use crate::run::shadow::{self, Arrival, OnHart};
+use crate::run::software_events;
 use crate::run::translations::{self, HartFences};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
@@ -71,7 +72,7 @@ pub fn load(
     }
     guest_timer::load(hart, vm, state);
     registers::load(hart, vcpu, state);
-    if hart.triggers.concern(state.trigger_place) {
+    if hart.triggers.concern(state.trigger_place.wanted) {
         debug_triggers::load(hart, vcpu, state);
     }
     state.counters.load(&mut HartCounters);
@@ -86,8 +87,16 @@ pub fn load(
 }
 
 /// Takes the vCPU's state off the hart.
-pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuState, waits: bool) {
-    state.counters.unload(&mut HartCounters);
+pub fn unload(
+    system: &Hypervisor,
+    hart: &Hart,
+    (vm, vcpu): (&Vm, &Vcpu),
+    state: &mut VcpuState,
+    waits: bool,
+) {
+    if state.counters.unload(&mut HartCounters) {
+        software_events::note_overflow(vm, vcpu);
+    }
     let departure = match waits {
         true => Departure::Waits {
             watched: system.host_interrupts(),

@@ -100,7 +100,7 @@ impl State {
         next.harts[on].is_full = is_full;
         next.guests[guest].runs_on = Some(on);
         next.with(guest, on, |record, vcpu, own, hardware| {
-            if record.concern(*own.1) {
+            if record.concern(own.1.wanted) {
                 record.load(vcpu, own, hardware);
             }
         });

@@ -34,14 +34,15 @@ impl HartTriggers {
         }
     }
 
-    /// Tests at the dispatch of a vCPU whether triggers must perhaps be taken off or put here: [`HartTriggers::load`].
+    /// Tests at the dispatch of a vCPU with [`Place::wanted`] whether triggers must perhaps be taken off or put here: [`HartTriggers::load`].
     #[inline]
     #[must_use]
-    pub fn concern(&self, place: Place) -> bool {
-        self.owner.load(Ordering::Relaxed) | u16::from(place.wanted) != 0
+    pub fn concern(&self, wanted: bool) -> bool {
+        self.owner.load(Ordering::Relaxed) | u16::from(wanted) != 0
     }
 
     /// Returns true if the hart has triggers.
+    #[inline]
     #[must_use]
     pub fn are_here(&self) -> bool {
         self.owner.load(Ordering::Relaxed) != 0
