@@ -8,6 +8,7 @@ pub mod alarm;
 pub mod allocation;
 pub mod boot;
 pub mod descriptors;
+pub mod events;
 pub mod features;
 pub mod free_pages;
 pub mod fuzz;
@@ -64,6 +65,7 @@ const EXERCISES: &[Exercise] = &[
     triggers::EXERCISE,
     state::EXERCISE,
     steal::EXERCISE,
+    events::EXERCISE,
     features::EXERCISE,
     sleep::EXERCISE,
     storm::EXERCISE,

@@ -50,6 +50,14 @@ fn debug_triggers_stay_with_their_vcpus() {
     together("machine", "triggers", &same_addresses[..3]);
 }
 
+/// Overflows of counters, and double traps where the firmware permits them (OpenSBI from 1.6), are told by events.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn events_tell_what_hardware_raises() {
+    let told = together("machine", "events", &["time-slice=\"1 ms\""]);
+    assert_eq!(told.matches("events overflows=40 ").count(), 2, "{told}");
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn suspended_vms_wake_by_interrupts() {
