@@ -2,6 +2,7 @@
 
 pub mod boot;
 pub mod csr;
+pub mod events;
 pub mod imsic;
 pub mod locks;
 pub mod memory;

@@ -8,6 +8,7 @@ pub mod alarm;
 pub mod allocation;
 pub mod boot;
 pub mod descriptors;
+pub mod events;
 pub mod features;
 pub mod free_pages;
 pub mod fuzz;
@@ -24,6 +25,7 @@ pub mod steal;
 pub mod storm;
 pub mod timer;
 pub mod translations;
+pub mod triggers;
 pub mod witness;
 pub mod work;
 
@@ -60,8 +62,10 @@ const EXERCISES: &[Exercise] = &[
     hostile::EXERCISE,
     fuzz::EXERCISE,
     translations::EXERCISE,
+    triggers::EXERCISE,
     state::EXERCISE,
     steal::EXERCISE,
+    events::EXERCISE,
     features::EXERCISE,
     sleep::EXERCISE,
     storm::EXERCISE,

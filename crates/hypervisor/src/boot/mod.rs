@@ -267,6 +267,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::HIE }>(interrupt::SGEI);
     }
     hart.find_environment();
+    hart.firmware_triggers.find();
     hart.poll_schedule.set_timer(u64::MAX);
     hart_counters::close();
     let offer = Offer::find(&mut HartRegister);

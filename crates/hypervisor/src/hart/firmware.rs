@@ -3,8 +3,8 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 
 use riscv::sbi::{
-    BASE, DBCN, FWFT, HSM, IPI, PMU, SEND_IPI, SET_TIMER, SRST, TIME, base, debug_console,
-    firmware_features, hart_state, performance, reset as system_reset,
+    BASE, DBCN, DBTR, FWFT, HSM, IPI, PMU, SEND_IPI, SET_TIMER, SRST, TIME, base, debug_console,
+    debug_triggers, firmware_features, hart_state, performance, reset as system_reset,
 };
 
 use super::isa;
@@ -110,10 +110,50 @@ pub fn debug_receive() -> Option<u8> {
     received.then(|| byte.load(Ordering::Relaxed))
 }
 
+/// Probes the firmware for an extension.
+#[must_use]
+pub fn has_extension(extension: u64) -> bool {
+    let found = call(BASE, base::PROBE_EXTENSION, [extension, 0, 0, 0, 0]);
+    found.is_ok_and(|found| found != 0)
+}
+
 /// Probes the firmware for the PMU extension.
 #[must_use]
 pub fn has_counters() -> bool {
-    call(BASE, base::PROBE_EXTENSION, [PMU, 0, 0, 0, 0]).is_ok_and(|found| found != 0)
+    has_extension(PMU)
+}
+
+/// Number of this hart's debug triggers that can have tdata1 `control`; of all where that is 0.
+///
+/// # Errors
+/// The firmware's error.
+pub fn trigger_count(control: u64) -> Result<u64, FirmwareError> {
+    call(DBTR, debug_triggers::COUNT, [control, 0, 0, 0, 0])
+}
+
+/// Shares the memory at `address` with the firmware, for the debug triggers of this hart.
+///
+/// # Errors
+/// The firmware's error.
+pub fn share_for_triggers(address: u64) -> Result<(), FirmwareError> {
+    let arguments = [address, 0, 0, 0, 0];
+    call(DBTR, debug_triggers::SET_SHARED_MEMORY, arguments).map(drop)
+}
+
+/// Installs the first `count` debug triggers of the shared memory on this hart.
+///
+/// # Errors
+/// The firmware's error; none is installed then.
+pub fn install_triggers(count: u64) -> Result<(), FirmwareError> {
+    call(DBTR, debug_triggers::INSTALL, [count, 0, 0, 0, 0]).map(drop)
+}
+
+/// Uninstalls debug triggers of this hart, a bit each.
+///
+/// # Errors
+/// The firmware's error, if one is not installed.
+pub fn uninstall_triggers(numbers: u64) -> Result<(), FirmwareError> {
+    call(DBTR, debug_triggers::UNINSTALL, [0, numbers, 0, 0, 0]).map(drop)
 }
 
 /// Tests whether the firmware has a feature of this hart (SBI, "Firmware Features Extension").

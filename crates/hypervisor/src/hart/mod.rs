@@ -13,6 +13,7 @@ pub mod context;
 pub mod counters;
 pub mod csr;
 pub mod custom;
+pub mod debug_triggers;
 pub mod decode;
 pub mod device;
 pub mod firmware;

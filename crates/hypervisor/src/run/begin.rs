@@ -10,7 +10,7 @@ use crate::hart::csr::{self, number};
 use crate::memory::translations::Cached;
 use crate::memory::translations::vmid_table::VmidTable;
 use crate::run::requests::carry_out_requests;
-use crate::run::{loading, switch};
+use crate::run::{loading, software_events, switch};
 use crate::system::features;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
@@ -131,9 +131,11 @@ fn resumes(
     if event != 0 {
         let _ = vcpu.post_request(event);
     }
-    state.counters.note_overflows(&mut HartCounters);
+    if state.counters.note_overflows(&mut HartCounters) {
+        software_events::note_overflow(vm, vcpu);
+    }
     let resumes = has_enabled_interrupt(file);
-    switch::unload(system, hart, vcpu, state, !resumes);
+    switch::unload(system, hart, (vm, vcpu), state, !resumes);
     if !resumes {
         state.steal_time.wait_on(now().get());
         vcpu.deadline

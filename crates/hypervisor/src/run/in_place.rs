@@ -17,6 +17,7 @@ use crate::hart::{
 use crate::interrupts::GuestFile;
 use crate::run::host_interrupts::handle_host_interrupts;
 use crate::run::probe;
+use crate::run::software_events;
 use crate::run::terms;
 use crate::run::timer::set_timer;
 use crate::system::harts::Hart;
@@ -88,7 +89,9 @@ impl InPlace<'_> {
         let interrupted = csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
-            state.counters.note_overflows(&mut HartCounters);
+            if state.counters.note_overflows(&mut HartCounters) {
+                software_events::note_overflow(vm, self.vcpu);
+            }
             handle_host_interrupts(system, hart);
             monitor::publish(system, hart);
         }

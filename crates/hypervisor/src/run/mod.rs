@@ -1,6 +1,7 @@
 //! Endless loop of every hart: ask the scheduler, run the vCPU it names, or wait.
 
 pub mod begin;
+pub mod debug_triggers;
 pub mod exits;
 pub mod guest_timer;
 pub mod host_interrupts;
@@ -272,7 +273,7 @@ fn run_vcpu(
     if state.reports_steal_time {
         steal_time::leave(hart, vm, &mut state, reason, now());
     }
-    switch::unload(system, hart, vcpu, &mut state, waits);
+    switch::unload(system, hart, (vm, vcpu), &mut state, waits);
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);

@@ -4,8 +4,8 @@ use riscv::csr::status::{SPELP, SPP};
 
 use crate::hart::csr::{self, hstatus, number};
 use crate::vm::Vm;
-use crate::vm::software_events::Interruptible;
-use crate::vm::vcpu::{Vcpu, VcpuState};
+use crate::vm::software_events::{Event, Interruptible};
+use crate::vm::vcpu::{Vcpu, VcpuState, request};
 
 /// State of the vCPU on this hart that an event changes.
 #[must_use]
@@ -53,4 +53,32 @@ pub fn deliver(vm: &Vm, vcpu: &Vcpu, state: &mut VcpuState) {
     if vm.software_events.lock().deliver(own, &mut interrupted) {
         apply(state, &interrupted);
     }
+}
+
+/// Makes the event of an overflow of a counter pending for the vCPU, which is on this hart or leaves it.
+#[cold]
+#[inline(never)]
+pub fn note_overflow(vm: &Vm, vcpu: &Vcpu) {
+    let own = u64::from(vcpu.index);
+    let told = vm
+        .software_events
+        .lock()
+        .inject(Event::CounterOverflow, own);
+    if let Ok(Some(_)) = told {
+        // The vCPU looks at its requests before it enters its guest.
+        let _ = vcpu.post_request(request::SOFTWARE_EVENT);
+    }
+}
+
+/// Redirects the vCPU on this hart to its handler of double traps. Returns false if it has none that can run.
+#[cold]
+#[inline(never)]
+pub fn double_trap(vm: &Vm, vcpu: &Vcpu, state: &mut VcpuState) -> bool {
+    let mut interrupted = interruptible(state);
+    let own = usize::from(vcpu.index);
+    let is_handled = vm.software_events.lock().double_trap(own, &mut interrupted);
+    if is_handled {
+        apply(state, &interrupted);
+    }
+    is_handled
 }

@@ -4,10 +4,12 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::vmid_table::VmidTable;
+use crate::run::debug_triggers;
 use crate::run::guest_timer;
 use crate::run::registers;
 use crate::run::requests::{hide_memory_file, show_interrupts};
 use crate::run::shadow::{self, Arrival, OnHart};
+use crate::run::software_events;
 use crate::run::translations::{self, HartFences};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
@@ -70,6 +72,9 @@ pub fn load(
     }
     guest_timer::load(hart, vm, state);
     registers::load(hart, vcpu, state);
+    if hart.triggers.concern(state.trigger_place.wanted) {
+        debug_triggers::load(hart, vcpu, state);
+    }
     state.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
     if file == 0 {
@@ -82,8 +87,16 @@ pub fn load(
 }
 
 /// Takes the vCPU's state off the hart.
-pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuState, waits: bool) {
-    state.counters.unload(&mut HartCounters);
+pub fn unload(
+    system: &Hypervisor,
+    hart: &Hart,
+    (vm, vcpu): (&Vm, &Vcpu),
+    state: &mut VcpuState,
+    waits: bool,
+) {
+    if state.counters.unload(&mut HartCounters) {
+        software_events::note_overflow(vm, vcpu);
+    }
     let departure = match waits {
         true => Departure::Waits {
             watched: system.host_interrupts(),

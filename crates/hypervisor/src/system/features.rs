@@ -8,6 +8,14 @@ use crate::vm::Vm;
 use crate::vm::firmware_features::Offer;
 use board::isa::{SSNPM, SVADE, SVADU};
 
+/// Number of debug triggers of each vCPU: all harts have so many.
+#[must_use]
+pub fn triggers(system: &Hypervisor) -> usize {
+    let harts = system.harts.iter();
+    let available = harts.map(|hart| hart.firmware_triggers.available());
+    available.min().unwrap_or(0)
+}
+
 /// Features that all harts have, less those that are hidden from the VM.
 #[must_use]
 pub fn offer(system: &Hypervisor, vm: &Vm) -> Offer {

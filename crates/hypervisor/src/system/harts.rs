@@ -13,6 +13,7 @@ use crate::hart::{
     capabilities::{Capabilities, Capability},
     common,
     csr::{self, number},
+    debug_triggers::FirmwareTriggers,
     firmware,
 };
 use crate::interrupts::{GuestFile, HartFiles};
@@ -20,6 +21,7 @@ use crate::memory::physical::Physical;
 use crate::system::poll_schedule::PollSchedule;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
+use crate::vm::debug_triggers::HartTriggers;
 use crate::vm::firmware_features::MISALIGNED;
 use crate::vm::lazy_registers::{IllegalInstructions, RegisterSet};
 use crate::vm::switch_cost::SwitchCost;
@@ -60,6 +62,8 @@ pub struct Hart {
     pub float: RegisterSet,
     pub vector: RegisterSet,
     pub illegal_instructions: IllegalInstructions,
+    /// Record whose debug triggers are on the hart.
+    pub triggers: HartTriggers,
     /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
     /// Set by the hart itself: it must ask the scheduler before it goes on.
@@ -92,6 +96,8 @@ pub struct Hart {
     for_others: AtomicU64,
     /// The accounts as the hart published them last, for a report that is being written.
     pub published: Accounts,
+    /// The hart's debug triggers.
+    pub firmware_triggers: FirmwareTriggers,
 }
 
 /// The scheduler's names for these harts of the board.
@@ -170,6 +176,7 @@ impl Hart {
             float: RegisterSet::new(index),
             vector: RegisterSet::new(index),
             illegal_instructions: IllegalInstructions::default(),
+            triggers: HartTriggers::new(index),
             watches: AtomicBool::new(true),
             must_reschedule: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
@@ -178,6 +185,7 @@ impl Hart {
             poll_schedule: PollSchedule::default(),
             for_others: AtomicU64::new(0),
             published: Accounts::new(vms),
+            firmware_triggers: FirmwareTriggers::default(),
             waiting: Waiting::default(),
             is_idle: AtomicBool::new(false),
             polls: AtomicBool::new(false),

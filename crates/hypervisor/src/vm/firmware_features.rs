@@ -68,6 +68,12 @@ impl Offer {
         self.environment & !(SWITCHED & !always)
     }
 
+    /// Returns true if a vCPU can switch double traps on.
+    #[must_use]
+    pub const fn has_double_traps(self) -> bool {
+        self.environment & DTE != 0
+    }
+
     /// Returns true if a vCPU can switch anything.
     #[must_use]
     pub const fn is_any(self) -> bool {

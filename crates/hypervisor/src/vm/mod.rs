@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod counter_snapshot;
+pub mod debug_triggers;
 pub mod device_work;
 pub mod fault_streak;
 pub mod firmware_features;

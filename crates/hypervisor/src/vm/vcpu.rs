@@ -20,6 +20,7 @@ use crate::memory::translations::Cached;
 use crate::memory::translations::backoff::Backoff;
 use crate::memory::translations::remote::Fenced;
 use crate::vm::counter_snapshot::SnapshotArea;
+use crate::vm::debug_triggers::{DebugTriggers, Place, TriggerArea};
 use crate::vm::fault_streak::FaultStreak;
 use crate::vm::firmware_features::FirmwareFeatures;
 use crate::vm::lazy_registers::{Float, Vector};
@@ -167,6 +168,8 @@ pub struct VcpuState {
     pub features: FirmwareFeatures,
     /// Set if [`VcpuState::steal_time`] is on: a copy, for each dispatch.
     pub reports_steal_time: bool,
+    /// Place of its debug triggers.
+    pub trigger_place: Place,
     /// Set if the last poll of the running vCPU found it spinning without a trap.
     pub spins_undetected: bool,
     /// Sibling that held the lock at the last spin exit, if known.
@@ -198,6 +201,10 @@ pub struct VcpuState {
     pub counter_snapshot: SnapshotArea,
     /// List of events that a call has not gone through yet.
     pub events: EventList,
+    /// Its debug triggers.
+    pub triggers: DebugTriggers,
+    /// Area for the configurations of its debug triggers.
+    pub trigger_area: TriggerArea,
 }
 
 impl VcpuState {
@@ -221,6 +228,9 @@ impl VcpuState {
             steal_time: StealTime::default(),
             counter_snapshot: SnapshotArea::default(),
             events: EventList::default(),
+            triggers: DebugTriggers::default(),
+            trigger_place: Place::default(),
+            trigger_area: TriggerArea::default(),
             features: FirmwareFeatures::default(),
             spins_undetected: false,
             holder: None,

@@ -195,7 +195,10 @@ impl Issue<'_> {
         }
         for block in self.body_groups(BLOCK) {
             if width == Width::WORD {
-                let [old, a, b] = [vd, vs2, vs1].map(|register| self.words(register, block));
+                // One by one: an array of arrays goes by memory, and is read there as another type than it was written.
+                let old = self.words(vd, block);
+                let a = self.words(vs2, block);
+                let b = self.words(vs1, block);
                 self.set_words(vd, block, sha::step(step, old, a, b));
             } else {
                 let [old, a, b] = [vd, vs2, vs1].map(|register| self.doublewords(register, block));

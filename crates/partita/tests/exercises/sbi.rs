@@ -33,6 +33,31 @@ fn firmware_features_stay_with_their_vcpus() {
     }
 }
 
+/// Two VMs share harts and use the same addresses. One watches its stores there, at every dispatch, and the other never notices.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn debug_triggers_stay_with_their_vcpus() {
+    let same_addresses = [
+        "time-slice=\"1 ms\"",
+        "vm.one.placement=\"resident\"",
+        "vm.two.placement=\"resident\"",
+        "vm.two.command-line=\"exercise=triggers watch=no\"",
+    ];
+    for on in COMPUTERS {
+        together(on, "triggers", &same_addresses);
+    }
+    // Both have triggers, which fire at different times.
+    together("machine", "triggers", &same_addresses[..3]);
+}
+
+/// Overflows of counters, and double traps where the firmware permits them (OpenSBI from 1.6), are told by events.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn events_tell_what_hardware_raises() {
+    let told = together("machine", "events", &["time-slice=\"1 ms\""]);
+    assert_eq!(told.matches("events overflows=40 ").count(), 2, "{told}");
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn suspended_vms_wake_by_interrupts() {

@@ -12,6 +12,9 @@ pub const MATCH6: u64 = 6;
 /// Type: disabled.
 pub const DISABLED: u64 = 15;
 
+/// The trigger belongs to a debugger outside of the hart (dmode).
+pub const OUTSIDE: u64 = 1 << 59;
+
 /// Of both forms of address match: loads.
 pub const LOAD: u64 = 1 << 0;
 /// Of both forms of address match: stores.
@@ -48,6 +51,10 @@ pub const HIT_BEFORE: u64 = 1 << 22;
 pub const VU: u64 = 1 << 23;
 /// Of the address match: VS-mode.
 pub const VS: u64 = 1 << 24;
+/// Of the address match: it has fired behind the instruction, or, with [`HIT_BEFORE`], at once behind it.
+pub const HIT_BEHIND: u64 = 1 << 25;
+/// Of the address match: it may have fired in error.
+pub const UNCERTAIN: u64 = 1 << 26;
 
 /// Of the instruction count: U-mode.
 pub const COUNT_U: u64 = 1 << 6;

@@ -2,6 +2,7 @@
 
 pub mod base;
 pub mod debug_console;
+pub mod debug_triggers;
 pub mod error;
 pub mod firmware_features;
 pub mod hart_state;

@@ -186,7 +186,7 @@ impl Counters {
         if !set.without(self.configured).is_empty() {
             return Err(CallError::Invalid);
         }
-        self.note_overflows(hardware);
+        self.look(hardware);
         let already = !set.and(self.started).is_empty();
         let new = set.without(self.started);
         self.settle(new, hardware);
@@ -210,7 +210,7 @@ impl Counters {
 
     /// Stops counters; with `reset` they lose their events too. Returns false if one did not count.
     pub fn stop(&mut self, set: CounterSet, reset: bool, hardware: &mut impl Hardware) -> bool {
-        self.note_overflows(hardware);
+        self.look(hardware);
         let running = set.and(self.started);
         self.started = self.started.without(running);
         self.fixed.set_stopped(running, true);

@@ -100,6 +100,10 @@ pub struct Counters {
     held: CounterSet,
     /// Of these, those whose value is the hart's: the guest may read them there.
     open: CounterSet,
+    /// Set if the guest is told of overflows by an event and not by its interrupt.
+    tells_by_event: bool,
+    /// Set if an event is due.
+    event_is_due: bool,
     /// `cycle` and `instret`.
     fixed: FixedCounters,
     counters: [Counter; TOTAL],
@@ -114,6 +118,8 @@ impl Default for Counters {
             overflowed: CounterSet::EMPTY,
             held: CounterSet::EMPTY,
             open: CounterSet::EMPTY,
+            tells_by_event: false,
+            event_is_due: false,
             fixed: FixedCounters::default(),
         }
     }
@@ -150,17 +156,42 @@ impl Counters {
         }
     }
 
-    /// Saves the counters and frees them on the hart.
+    /// Saves the counters and frees them on the hart. Returns true if the guest is to be told of an overflow by an event.
     #[inline]
-    pub fn unload(&mut self, hardware: &mut impl Hardware) {
-        if !self.held.is_empty() {
-            self.free(self.held, hardware);
+    #[must_use]
+    pub fn unload(&mut self, hardware: &mut impl Hardware) -> bool {
+        if self.held.is_empty() {
+            return false;
         }
+        self.free(self.held, hardware);
+        self.take_event()
     }
 
-    /// Notes the hart's overflows, and interrupts the guest for new ones.
+    /// Notes the hart's overflows, and interrupts the guest for new ones. Returns true if the guest is to be told of them by an event.
     #[inline]
-    pub fn note_overflows(&mut self, hardware: &mut impl Hardware) {
+    #[must_use]
+    pub fn note_overflows(&mut self, hardware: &mut impl Hardware) -> bool {
+        if self.open.is_empty() {
+            return false;
+        }
+        self.refresh(hardware);
+        self.take_event()
+    }
+
+    /// Tells the guest of overflows by an event from now on, or by its interrupt.
+    pub const fn tell_by_event(&mut self, by_event: bool) {
+        self.tells_by_event = by_event;
+        self.event_is_due = false;
+    }
+
+    /// Returns true if the guest is to be told of an overflow by an event, once.
+    #[must_use]
+    pub const fn take_event(&mut self) -> bool {
+        core::mem::replace(&mut self.event_is_due, false)
+    }
+
+    /// Notes overflows as [`Counters::note_overflows`] does. The caller has others take the event.
+    fn look(&mut self, hardware: &mut impl Hardware) {
         if !self.open.is_empty() {
             self.refresh(hardware);
         }
@@ -172,7 +203,10 @@ impl Counters {
         let new = seen.and(self.open).without(self.overflowed);
         if !new.is_empty() {
             self.overflowed = self.overflowed.or(new);
-            hardware.interrupt();
+            match self.tells_by_event {
+                true => self.event_is_due = true,
+                false => hardware.interrupt(),
+            }
         }
     }
 
@@ -255,7 +289,7 @@ impl Counters {
     /// Takes hardware counters off the hart, their values and overflows with them.
     #[cold]
     fn free(&mut self, counters: CounterSet, hardware: &mut impl Hardware) {
-        self.note_overflows(hardware);
+        self.look(hardware);
         self.settle(counters, hardware);
         hardware.release(counters.and(self.held).bits_of_hardware());
         self.held = self.held.without(counters);

@@ -176,14 +176,14 @@ fn flags_that_are_reserved_are_refused() {
 fn vcpu_without_counters_accesses_no_register() {
     let (mut counters, mut hart) = (Counters::default(), Hart::default());
     counters.load(&mut hart);
-    counters.unload(&mut hart);
+    assert!(!counters.unload(&mut hart), "no event");
     assert_eq!(hart.calls, 0);
     // What was configured and not started costs nothing either once it has left.
     one(&mut counters, &mut hart);
-    counters.unload(&mut hart);
+    assert!(!counters.unload(&mut hart), "no event");
     let calls = hart.calls;
     counters.load(&mut hart);
-    counters.unload(&mut hart);
+    assert!(!counters.unload(&mut hart), "no event");
     assert_eq!((hart.calls, hart.occupied()), (calls, 0));
 }
 
@@ -195,7 +195,7 @@ fn counters_keep_their_value_across_other_vcpus() {
     mine.start(CounterSet::only(counter), Some(100), &mut hart)
         .unwrap();
     hart.work(5);
-    mine.unload(&mut hart);
+    assert!(!mine.unload(&mut hart), "no event");
     assert_eq!((hart.opened, hart.occupied(), hart.running), (0, 0, 0));
     hart.work(1000);
     // All of them, though the first vCPU has started one.
@@ -206,7 +206,7 @@ fn counters_keep_their_value_across_other_vcpus() {
             .unwrap();
     }
     hart.work(7);
-    other.unload(&mut hart);
+    assert!(!other.unload(&mut hart), "no event");
     mine.load(&mut hart);
     assert_eq!(hart.opened, 1 << counter);
     hart.work(2);
@@ -215,7 +215,7 @@ fn counters_keep_their_value_across_other_vcpus() {
     mine.stop(CounterSet::only(counter), false, &mut hart);
     hart.work(50);
     assert_eq!(mine.read(counter, &hart), Some(107));
-    mine.unload(&mut hart);
+    assert!(!mine.unload(&mut hart), "no event");
     mine.load(&mut hart);
     assert_eq!(hart.opened, 0, "it was stopped");
     assert_eq!(mine.read(counter, &hart), Some(107));
@@ -236,14 +236,14 @@ fn overflow_is_reported_once_and_survives_switches() {
         .unwrap();
     hart.work(6);
     assert!(hart.pending);
-    counters.unload(&mut hart);
+    assert!(!counters.unload(&mut hart), "no event");
     assert_eq!((hart.pending, hart.interrupts), (false, 1));
     counters.load(&mut hart);
-    counters.note_overflows(&mut hart);
+    assert!(!counters.note_overflows(&mut hart), "no event");
     assert_eq!((hart.interrupts, hart.overflowed), (1, 1 << counter));
     // The guest has stopped it, and has not looked at its overflow bit yet.
     assert!(counters.stop(set, false, &mut hart));
-    counters.unload(&mut hart);
+    assert!(!counters.unload(&mut hart), "no event");
     hart.overflowed = 0;
     counters.load(&mut hart);
     assert_eq!((hart.overflowed, hart.opened), (1 << counter, 1 << counter));
@@ -253,7 +253,7 @@ fn overflow_is_reported_once_and_survives_switches() {
         .unwrap();
     assert_eq!(hart.overflowed, 0);
     hart.work(6);
-    counters.note_overflows(&mut hart);
+    assert!(!counters.note_overflows(&mut hart), "no event");
     assert_eq!(hart.interrupts, 2);
     assert!(counters.stop(set, true, &mut hart));
     let calls = hart.calls;
@@ -303,7 +303,7 @@ fn counter_missing_on_next_hart_keeps_value() {
     counters
         .start(CounterSet::only(counter), Some(9), &mut hart)
         .unwrap();
-    counters.unload(&mut hart);
+    assert!(!counters.unload(&mut hart), "no event");
     counters.load(&mut next);
     next.work(3);
     assert_eq!(next.opened, 0);
@@ -420,4 +420,36 @@ fn switch_instructions_are_those_of_the_assembly() {
     let enter = instructions("\nhypervisor_enter_guest:\n", "\n\n.balign 64");
     let leave = instructions("\nhypervisor_trap_vector:\n", "\n    # A trap from");
     assert_eq!((enter + leave) as u64, fixed::SWITCH_INSTRUCTIONS);
+}
+
+#[test]
+fn overflow_is_told_by_event_once() {
+    let (mut counters, mut hart) = (Counters::default(), Hart::default());
+    let counter = one(&mut counters, &mut hart);
+    let set = CounterSet::only(counter);
+    let from = Some(5u64.wrapping_neg());
+    counters.tell_by_event(true);
+    counters.start(set, from, &mut hart).unwrap();
+    hart.work(6);
+    assert!(counters.note_overflows(&mut hart));
+    assert!(!counters.note_overflows(&mut hart), "once");
+    assert_eq!((hart.pending, hart.interrupts), (false, 0));
+    // The guest reads by the overflow bit which counter it was.
+    assert_eq!(hart.overflowed, 1 << counter);
+    // The departure finds the next one, and so does a call that stops the counter.
+    assert!(counters.stop(set, false, &mut hart));
+    counters.start(set, from, &mut hart).unwrap();
+    hart.work(6);
+    assert!(counters.unload(&mut hart));
+    counters.load(&mut hart);
+    assert!(counters.stop(set, false, &mut hart));
+    counters.start(set, from, &mut hart).unwrap();
+    hart.work(6);
+    assert!(counters.stop(set, false, &mut hart));
+    assert!(counters.take_event() && !counters.take_event());
+    counters.tell_by_event(false);
+    counters.start(set, from, &mut hart).unwrap();
+    hart.work(6);
+    assert!(!counters.note_overflows(&mut hart));
+    assert_eq!(hart.interrupts, 1);
 }

@@ -4,6 +4,7 @@ use scheduler::Leave;
 
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
+use crate::run::software_events;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
@@ -39,6 +40,9 @@ pub struct Exit<'a> {
 #[inline]
 pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
     // A counter that has just overflowed is injected before pending interrupts are read.
-    exit.state.counters.note_overflows(&mut HartCounters);
+    if exit.state.counters.note_overflows(&mut HartCounters) {
+        software_events::note_overflow(exit.vm, exit.vcpu);
+        return true;
+    }
     csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
 }

@@ -4,6 +4,7 @@ use abi::monitor::StopReason;
 
 use super::exit::Exit;
 use crate::hart::csr::{self, number, status};
+use crate::run::software_events;
 use crate::system::lifecycle;
 use crate::vm::lifecycle::life::{Ending, Originator};
 
@@ -42,9 +43,13 @@ pub fn exception(exit: &mut Exit<'_>, cause: u64, value: u64) {
     context.hstatus |= csr::hstatus::SPVP;
 }
 
-/// Ends the VM: its guest trapped in a trap handler that was not ready for it, so it cannot go on.
+/// Redirects the vCPU to its handler of double traps: its guest trapped in a trap handler that was not ready for it. If the guest has no such handler
+/// that can run, its VM ends.
 #[cold]
-pub fn double_trap(exit: &Exit<'_>) {
+pub fn double_trap(exit: &mut Exit<'_>) {
+    if software_events::double_trap(exit.vm, exit.vcpu, exit.state) {
+        return;
+    }
     // If the VM ends already, that stands.
     let ending = Ending::Fail(StopReason::Fault);
     let _ = lifecycle::end(exit.system, exit.vm, ending, Originator::Guest);

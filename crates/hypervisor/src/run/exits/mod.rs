@@ -13,6 +13,7 @@ use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
 use crate::run::host_interrupts::handle_host_interrupts;
 use crate::run::registers;
+use crate::run::software_events;
 use abi::monitor::ExitCause;
 use riscv::interrupt;
 
@@ -43,7 +44,9 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 /// Handles an interrupt that ended the guest's stay.
 #[inline(never)]
 fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
-    exit.state.counters.note_overflows(&mut HartCounters);
+    if exit.state.counters.note_overflows(&mut HartCounters) {
+        software_events::note_overflow(exit.vm, exit.vcpu);
+    }
     if cause == COUNTER_OVERFLOW {
         hart_counters::acknowledge();
         return (ExitCause::CounterOverflow, Next::Resume);

@@ -37,8 +37,8 @@ impl SoftwareEvents {
         attribute: u32,
     ) -> Result<u64, EventError> {
         let preferred = match event {
-            Event::Local => own,
             Event::Global => self.preferred,
+            _ => own,
         };
         let record = self.record(own, event)?;
         Ok(match attribute {
@@ -90,7 +90,7 @@ impl SoftwareEvents {
         attribute: u32,
         value: u64,
     ) -> Result<(), EventError> {
-        let is_handler = event == Event::Local || self.handler == own;
+        let is_handler = event != Event::Global || self.handler == own;
         let vcpus = self.vcpus.len() as u64;
         let state = self.record(own, event)?.state;
         let (is_writable, is_valid) = match attribute {

@@ -1,7 +1,8 @@
 //! Supervisor software events of a VM (RISC-V SBI specification 3.0, "Supervisor Software Events Extension").
 //!
-//! An event preempts its vCPU whatever interrupts are enabled. Software injects the events that are here: one of each vCPU and one of the VM. All
-//! state is made with the VM and has a fixed size. A vCPU whose guest uses no events is never asked.
+//! An event preempts its vCPU whatever interrupts are enabled. Each vCPU has an event of its double traps, one of its counters' overflows and one that
+//! software injects, and the VM has one that software injects. All state is made with the VM and has a fixed size. A vCPU whose guest uses no events is
+//! never asked.
 //!
 //! The vCPU of an event is delivered it before it next enters its guest ([`SoftwareEvents::deliver`]); what has to be told to another vCPU,
 //! calls return.
@@ -48,25 +49,50 @@ pub enum EventError {
     AlreadyStopped,
 }
 
-/// An event that the VM has.
+/// An event that a VM may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
+    /// Event of a vCPU's double trap.
+    DoubleTrap,
+    /// Event of the overflow of a vCPU's counter.
+    CounterOverflow,
     /// Event of each vCPU that software injects.
     Local,
     /// Event of the VM that software injects.
     Global,
 }
 
+/// Events of hardware that a VM has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offered {
+    pub double_traps: bool,
+    pub counter_overflows: bool,
+}
+
+/// Number of events of each vCPU.
+const LOCAL_EVENTS: usize = 3;
+
 impl Event {
+    /// All events.
+    const ALL: [Self; LOCAL_EVENTS + 1] = [
+        Self::DoubleTrap,
+        Self::CounterOverflow,
+        Self::Local,
+        Self::Global,
+    ];
+
     /// The event that a call names.
     ///
     /// # Errors
-    /// [`EventError::NotSupported`] for events of the specification that need hardware, [`EventError::InvalidParameter`] for all other numbers.
-    pub const fn named(event: u64) -> Result<Self, EventError> {
+    /// [`EventError::NotSupported`] for events of the specification that need hardware which is not there, [`EventError::InvalidParameter`] for all
+    /// other numbers.
+    pub const fn named(event: u64, offered: Offered) -> Result<Self, EventError> {
         // The event is a 32-bit parameter.
         match event as u32 {
             number::LOCAL_SOFTWARE => Ok(Self::Local),
             number::GLOBAL_SOFTWARE => Ok(Self::Global),
+            number::DOUBLE_TRAP if offered.double_traps => Ok(Self::DoubleTrap),
+            number::COUNTER_OVERFLOW if offered.counter_overflows => Ok(Self::CounterOverflow),
             number::LOCAL_HIGH_PRIORITY_ERROR
             | number::DOUBLE_TRAP
             | number::GLOBAL_HIGH_PRIORITY_ERROR
@@ -74,6 +100,16 @@ impl Event {
             | number::LOCAL_LOW_PRIORITY_ERROR
             | number::GLOBAL_LOW_PRIORITY_ERROR => Err(EventError::NotSupported),
             _ => Err(EventError::InvalidParameter),
+        }
+    }
+
+    /// Number of the event, by which events of one priority are ordered.
+    const fn number(self) -> u32 {
+        match self {
+            Self::DoubleTrap => number::DOUBLE_TRAP,
+            Self::CounterOverflow => number::COUNTER_OVERFLOW,
+            Self::Local => number::LOCAL_SOFTWARE,
+            Self::Global => number::GLOBAL_SOFTWARE,
         }
     }
 }
@@ -130,7 +166,15 @@ struct Own {
     takes_events: bool,
     /// Set if the vCPU has taken events since it started.
     has_taken_events: bool,
-    software: Record,
+    /// Its events, in the order of [`Event`].
+    events: [Record; LOCAL_EVENTS],
+}
+
+impl Own {
+    /// A local event.
+    fn event(&self, event: Event) -> Option<&Record> {
+        self.events.get(event as usize)
+    }
 }
 
 /// All events of a VM. vCPUs are named by their indices in the VM; nothing happens for one that does not exist.
@@ -179,13 +223,12 @@ impl SoftwareEvents {
     }
 
     fn record(&mut self, own: usize, event: Event) -> Result<&mut Record, EventError> {
-        match event {
-            Event::Local => {
-                let own = self.own(own).ok_or(EventError::InvalidParameter)?;
-                Ok(&mut own.software)
-            }
-            Event::Global => Ok(&mut self.global),
+        if event == Event::Global {
+            return Ok(&mut self.global);
         }
+        let own = self.own(own).ok_or(EventError::InvalidParameter)?;
+        let record = own.events.get_mut(event as usize);
+        record.ok_or(EventError::InvalidParameter)
     }
 
     fn takes_events(&self, vcpu: usize) -> bool {
@@ -271,13 +314,11 @@ impl SoftwareEvents {
 
     /// vCPU to tell of an event, a local one of `vcpu`, if that is due.
     fn told_of(&self, vcpu: usize, event: Event) -> Option<usize> {
-        match event {
-            Event::Local => {
-                let own = self.vcpus.get(vcpu)?;
-                (own.takes_events && own.software.is_due()).then_some(vcpu)
-            }
-            Event::Global => self.taker(),
+        if event == Event::Global {
+            return self.taker();
         }
+        let own = self.vcpus.get(vcpu).filter(|own| own.takes_events)?;
+        own.event(event)?.is_due().then_some(vcpu)
     }
 
     /// Makes the vCPU take events (FID #8). The vCPU is to be told.
@@ -306,26 +347,29 @@ impl SoftwareEvents {
     }
 
     /// Priority of an event among all that a vCPU may take: the lowest is first (section "Software Event Priority").
-    const fn rank(&self, own: &Own, event: Event) -> (u32, u32) {
-        match event {
-            Event::Local => (own.software.priority, number::LOCAL_SOFTWARE),
-            Event::Global => (self.global.priority, number::GLOBAL_SOFTWARE),
-        }
+    fn rank(&self, own: &Own, event: Event) -> (u32, u32) {
+        let record = own.event(event).unwrap_or(&self.global);
+        (record.priority, event.number())
     }
 
-    /// The event of the vCPU that comes first, of those for which a test holds.
-    fn first(&self, own: usize, local: bool, global: bool) -> Option<(Event, (u32, u32))> {
+    /// The event of the vCPU that comes first, of its own for which a test holds, and of the VM's if `global` is set.
+    fn first(
+        &self,
+        own: usize,
+        local: impl Fn(&Record) -> bool,
+        global: bool,
+    ) -> Option<(Event, (u32, u32))> {
         let own = self.vcpus.get(own)?;
-        let events = [(Event::Local, local), (Event::Global, global)];
-        let events = events.into_iter().filter(|(_, holds)| *holds);
-        let ranked = events.map(|(event, _)| (event, self.rank(own, event)));
+        let events = Event::ALL.into_iter();
+        let events = events.filter(|event| own.event(*event).map_or(global, &local));
+        let ranked = events.map(|event| (event, self.rank(own, event)));
         ranked.min_by_key(|(_, rank)| *rank)
     }
 
     /// The event that the vCPU handles now: of several, that which has preempted the others.
     fn running(&self, own: usize) -> Option<(Event, (u32, u32))> {
-        let local = self.vcpus.get(own)?.software.state == State::Running;
-        self.first(own, local, self.handles_global(own))
+        let runs = |record: &Record| record.state == State::Running;
+        self.first(own, runs, self.handles_global(own))
     }
 
     /// Redirects the vCPU to the handler of the first event that is due, unless the vCPU handles one of at least its priority (section "Software
@@ -334,8 +378,8 @@ impl SoftwareEvents {
         if !self.takes_events(own) {
             return false;
         }
-        let local = self.vcpus.get(own).is_some_and(|own| own.software.is_due());
-        let Some((event, rank)) = self.first(own, local, self.taker() == Some(own)) else {
+        let global = self.taker() == Some(own);
+        let Some((event, rank)) = self.first(own, Record::is_due, global) else {
             return false;
         };
         if self
@@ -354,6 +398,16 @@ impl SoftwareEvents {
         record.is_pending = false;
         record.interrupted = vcpu.redirect(record.entry, own as u64, record.argument);
         true
+    }
+
+    /// Redirects the vCPU to its handler of double traps. Returns false if that is not enabled or must wait, so that the vCPU cannot go on.
+    pub fn double_trap(&mut self, own: usize, vcpu: &mut Interruptible) -> bool {
+        if let Ok(record) = self.record(own, Event::DoubleTrap) {
+            record.is_pending = true;
+        }
+        // An event that comes first is handled first; this one follows it, before the instruction is executed again.
+        let is_due = self.told_of(own, Event::DoubleTrap).is_some();
+        is_due && self.deliver(own, vcpu)
     }
 
     /// Ends the event that the vCPU handles, and resumes what was interrupted (FID #6). Returns `None` if it handles none; otherwise the vCPU to

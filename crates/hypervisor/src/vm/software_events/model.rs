@@ -10,7 +10,12 @@ use riscv::csr::status::{SIE, SPP};
 use riscv::sbi::software_events::{PREFERRED_HART, PRIORITY};
 
 const VCPUS: usize = 2;
-const EVENTS: [Event; 2] = [Event::Local, Event::Global];
+const EVENTS: [Event; 3] = [Event::DoubleTrap, Event::Local, Event::Global];
+
+/// Address of the handler of an event.
+const fn entry(event: Event) -> u64 {
+    0x2000 + 0x1000 * event as u64
+}
 
 /// A vCPU, and the states that were interrupted on it, the oldest first, with the handlers that did it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,10 +43,12 @@ enum Action {
     Mask,
     Complete,
     Stop,
+    /// The guest traps in a trap handler. If it cannot be told, it ends.
+    DoubleTrap,
 }
 
 /// Calls of a vCPU. The first one alone changes the order of its events, which keeps the states few.
-fn actions(vcpu: usize) -> Vec<Action> {
+fn actions(vcpu: usize, events: &[Event]) -> Vec<Action> {
     let mut all = std::vec![
         Action::Unmask,
         Action::Mask,
@@ -55,10 +62,13 @@ fn actions(vcpu: usize) -> Vec<Action> {
     if vcpu == 0 {
         all.push(Action::Write(Event::Local, PRIORITY, 1));
     }
-    for event in EVENTS {
-        all.push(Action::Register(event));
-        all.push(Action::Enable(event));
-        all.push(Action::Disable(event));
+    if events.contains(&Event::DoubleTrap) {
+        all.push(Action::DoubleTrap);
+    }
+    for event in events {
+        all.push(Action::Register(*event));
+        all.push(Action::Enable(*event));
+        all.push(Action::Disable(*event));
     }
     all
 }
@@ -86,17 +96,18 @@ fn start() -> World {
 impl World {
     fn record(&self, vcpu: usize, event: Event) -> &Record {
         match event {
-            Event::Local => &self.events.vcpus[vcpu].software,
             Event::Global => &self.events.global,
+            event => &self.events.vcpus[vcpu].events[event as usize],
         }
     }
 
     /// Priority with the event's number, as the specification orders them.
     fn rank(&self, vcpu: usize, event: Event) -> (u32, u32) {
-        let number = if event == Event::Local {
-            0xffff_0000
-        } else {
-            0xffff_8000
+        let number = match event {
+            Event::DoubleTrap => 1,
+            Event::CounterOverflow => 0x1_0000,
+            Event::Local => 0xffff_0000_u32,
+            Event::Global => 0xffff_8000,
         };
         (self.record(vcpu, event).priority, number)
     }
@@ -107,8 +118,7 @@ impl World {
         let own = &mut self.vcpus[vcpu];
         let told = match action {
             Action::Register(event) => {
-                let entry = 0x2000 + 0x1000 * event as u64;
-                events.register((vcpu, event), entry, 9).ok();
+                events.register((vcpu, event), entry(event), 9).ok();
                 None
             }
             Action::Enable(event) => events.enable(vcpu, event).ok().flatten(),
@@ -136,6 +146,19 @@ impl World {
                 }
                 None
             }
+            Action::DoubleTrap => {
+                let before = own.now;
+                if events.double_trap(vcpu, &mut own.now) {
+                    let entered = |event: &Event| entry(*event) == own.now.program_counter;
+                    let event = EVENTS.into_iter().find(entered).unwrap();
+                    own.interrupted.push((event, before));
+                    Some(vcpu)
+                } else {
+                    // The VM ends.
+                    *self = start();
+                    None
+                }
+            }
             Action::Stop => {
                 *own = start().vcpus[vcpu].clone();
                 self.have_taken[vcpu] = false;
@@ -151,11 +174,8 @@ impl World {
             let own = &mut self.vcpus[*vcpu];
             let before = own.now;
             if self.events.deliver(*vcpu, &mut own.now) {
-                let event = if own.now.program_counter == 0x2000 {
-                    Event::Local
-                } else {
-                    Event::Global
-                };
+                let entered = |event: &Event| entry(*event) == own.now.program_counter;
+                let event = EVENTS.into_iter().find(entered).unwrap();
                 own.interrupted.push((event, before));
             }
         }
@@ -171,7 +191,7 @@ impl World {
         takes(vcpu)
             && record.state == State::Enabled
             && record.is_pending
-            && (event == Event::Local || first)
+            && (event != Event::Global || first)
             && self.vcpus[vcpu]
                 .interrupted
                 .iter()
@@ -187,8 +207,10 @@ impl World {
             let ranks = handlers.iter().map(|(event, _)| self.rank(vcpu, *event));
             assert!(ranks.is_sorted_by(|before, after| before > after));
             let runs = |event| handlers.iter().any(|(handled, _)| *handled == event);
-            let local = self.record(vcpu, Event::Local).state == State::Running;
-            assert_eq!(local, runs(Event::Local));
+            for event in [Event::DoubleTrap, Event::Local] {
+                let is_running = self.record(vcpu, event).state == State::Running;
+                assert_eq!(is_running, runs(event));
+            }
             if runs(Event::Global) {
                 assert_eq!(self.events.global.state, State::Running);
                 assert_eq!(self.events.handler, vcpu);
@@ -201,13 +223,13 @@ impl World {
     }
 }
 
-#[test]
-fn every_order_of_calls_keeps_the_rules() {
+/// Explores all states that calls of some vCPUs for some events lead to. Returns the largest number of handlers that have preempted each other.
+fn explore(vcpus: usize, events: &[Event]) -> usize {
     let mut seen = HashSet::from([start()]);
     let mut open = VecDeque::from([start()]);
     while let Some(world) = open.pop_front() {
-        for vcpu in 0..VCPUS {
-            for action in actions(vcpu) {
+        for vcpu in 0..vcpus {
+            for action in actions(vcpu, events) {
                 let mut next = world.clone();
                 let told = next.call(vcpu, action);
                 next.deliver(&told);
@@ -218,7 +240,17 @@ fn every_order_of_calls_keeps_the_rules() {
             }
         }
     }
-    // Nothing was left out for want of a way there.
-    let nested = |world: &World| world.vcpus.iter().any(|vcpu| vcpu.interrupted.len() == 2);
-    assert!(seen.iter().any(nested));
+    let handlers = |world: &World| world.vcpus.clone().map(|vcpu| vcpu.interrupted.len());
+    seen.iter().flat_map(handlers).max().unwrap_or(0)
+}
+
+/// Nothing is left out for want of a way there: the handlers of all events preempt each other.
+#[test]
+fn every_order_of_calls_keeps_the_rules() {
+    assert_eq!(explore(VCPUS, &EVENTS[1..]), 2);
+}
+
+#[test]
+fn double_traps_keep_the_rules() {
+    assert_eq!(explore(1, &EVENTS), 3);
 }

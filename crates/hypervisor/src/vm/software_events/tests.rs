@@ -35,15 +35,26 @@ fn enabled() -> SoftwareEvents {
 
 #[test]
 fn numbers_are_those_of_the_specification() {
-    assert_eq!(Event::named(0xffff_0000), Ok(Event::Local));
-    assert_eq!(Event::named(0xffff_8000), Ok(Event::Global));
+    let named = |event| Event::named(event, Offered::default());
+    assert_eq!(named(0xffff_0000), Ok(Event::Local));
+    assert_eq!(named(0xffff_8000), Ok(Event::Global));
     // The event is a 32-bit parameter.
-    assert_eq!(Event::named(1 << 32 | 0xffff_8000), Ok(Event::Global));
+    assert_eq!(named(1 << 32 | 0xffff_8000), Ok(Event::Global));
     for known in [0, 1, 0x8000, 0x1_0000, 0x10_0000, 0x10_8000] {
-        assert_eq!(Event::named(known), Err(EventError::NotSupported));
+        assert_eq!(named(known), Err(EventError::NotSupported));
+    }
+    let all = Offered {
+        double_traps: true,
+        counter_overflows: true,
+    };
+    assert_eq!(Event::named(1, all), Ok(Event::DoubleTrap));
+    assert_eq!(Event::named(0x1_0000, all), Ok(Event::CounterOverflow));
+    // Events of errors need hardware that no VM has.
+    for error in [0, 0x8000, 0x10_0000, 0x10_8000] {
+        assert_eq!(Event::named(error, all), Err(EventError::NotSupported));
     }
     for unknown in [2, 0x4000, 0x8001, 0x1_0001, 0xffff_0001, 0xffff_c000] {
-        assert_eq!(Event::named(unknown), Err(EventError::InvalidParameter));
+        assert_eq!(named(unknown), Err(EventError::InvalidParameter));
     }
 }
 
@@ -238,6 +249,55 @@ fn stopped_vcpu_leaves_nothing_behind() {
     assert_eq!(events.inject(Event::Global, 0), Ok(Some(1)));
     events.reset();
     assert_eq!(events, SoftwareEvents::new(2));
+}
+
+#[test]
+fn double_trap_goes_to_its_handler() {
+    let mut events = enabled();
+    // A trap in a handler of traps, in supervisor mode.
+    let before = Interruptible {
+        in_supervisor_mode: true,
+        status: SPP | 1 << 24,
+        ..user()
+    };
+    let mut vcpu = before;
+    let own = (0, Event::DoubleTrap);
+    assert!(!events.double_trap(0, &mut vcpu), "no handler");
+    assert_eq!(events.register(own, ENTRY + 0x2000, 0), Ok(()));
+    assert!(!events.double_trap(0, &mut vcpu), "not enabled");
+    assert_eq!(vcpu, before);
+    // The event stays pending.
+    assert_eq!(events.enable(0, Event::DoubleTrap), Ok(Some(0)));
+    assert_eq!(events.mask(0), Ok(None));
+    assert!(!events.double_trap(0, &mut vcpu), "masked");
+    assert_eq!(events.unmask(0), Ok(()));
+    assert_eq!(events.inject(Event::Local, 0), Ok(Some(0)));
+    assert!(events.double_trap(0, &mut vcpu));
+    assert_eq!(vcpu.program_counter, ENTRY + 0x2000, "first by its number");
+    assert_eq!(vcpu.status, SPP | 1 << 24);
+    let handler = vcpu;
+    assert!(!events.double_trap(0, &mut vcpu), "in its own handler");
+    assert_eq!(vcpu, handler);
+    assert_eq!(events.complete(0, &mut vcpu), Some(None));
+    assert_eq!(vcpu, before);
+}
+
+#[test]
+fn overflow_comes_before_software_events() {
+    let mut events = enabled();
+    let mut vcpu = user();
+    let own = (1, Event::CounterOverflow);
+    assert_eq!(events.register(own, ENTRY, 5), Ok(()));
+    assert_eq!(events.enable(1, Event::CounterOverflow), Ok(None));
+    // The event of vCPU 0 is another one.
+    assert_eq!(events.inject(Event::CounterOverflow, 0), Ok(None));
+    assert_eq!(events.inject(Event::CounterOverflow, 1), Ok(Some(1)));
+    assert_eq!(events.inject(Event::Global, 0), Ok(Some(0)));
+    assert!(events.deliver(1, &mut vcpu));
+    assert_eq!((vcpu.a6, vcpu.a7), (1, 5));
+    assert!(!events.deliver(1, &mut vcpu));
+    assert_eq!(events.complete(1, &mut vcpu), Some(Some(0)));
+    assert_eq!(vcpu, user());
 }
 
 #[test]

@@ -71,7 +71,8 @@ pub(super) enum Step {
     CompressLower,
 }
 
-/// vd = step(vd, vs2, vs1).
+/// vd = step(vd, vs2, vs1). Inlined, so that the words stay in registers of the host.
+#[inline(always)]
 pub(super) fn step<W: Word>(step: Step, old: [W; 4], a: [W; 4], b: [W; 4]) -> [W; 4] {
     match step {
         Step::Schedule => schedule(old, a, b),
@@ -81,6 +82,7 @@ pub(super) fn step<W: Word>(step: Step, old: [W; 4], a: [W; 4], b: [W; 4]) -> [W
 }
 
 /// Four more words: from W0 to W3; W4, W9, W10, W11; W12 to W15.
+#[inline(always)]
 fn schedule<W: Word>(first: [W; 4], middle: [W; 4], last: [W; 4]) -> [W; 4] {
     let ([w0, w1, w2, w3], [w4, w9, w10, w11], [w12, _, w14, w15]) = (first, middle, last);
     let next = |two_before: W, seven_before: W, low: W, lowest: W| {
@@ -98,6 +100,7 @@ fn schedule<W: Word>(first: [W; 4], middle: [W; 4], last: [W; 4]) -> [W; 4] {
 }
 
 /// Two rounds, by words to which the constants have been added.
+#[inline(always)]
 fn compress<W: Word>(old: [W; 4], state: [W; 4], words: [W; 2]) -> [W; 4] {
     let ([mut h, mut g, mut d, mut c], [mut f, mut e, mut b, mut a]) = (old, state);
     for word in words {

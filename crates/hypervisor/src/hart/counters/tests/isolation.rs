@@ -44,7 +44,7 @@ proptest! {
             let before = hart.calls;
             match step {
                 Step::Switch => {
-                    guest.unload(&mut hart);
+                    assert!(!guest.unload(&mut hart), "no event");
                     prop_assert_eq!((hart.opened, hart.occupied()), (0, 0));
                     now = 1 - now;
                     guests[now].load(&mut hart);

@@ -32,4 +32,5 @@ fn offers(exit: &Exit<'_>, which: u64) -> bool {
     extension::ALL.contains(&which)
         || which == extension::PMU && counts
         || which == extension::FWFT && switches()
+        || which == extension::DBTR && features::triggers(exit.system) != 0
 }

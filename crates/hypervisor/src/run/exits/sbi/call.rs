@@ -7,7 +7,9 @@ use crate::vm::vcpu::Vcpu;
 
 /// Extension ids of the specification.
 pub mod extension {
-    pub use riscv::sbi::{BASE, DBCN, FWFT, HSM, IPI, PMU, RFENCE, SRST, SSE, STA, SUSP, TIME};
+    pub use riscv::sbi::{
+        BASE, DBCN, DBTR, FWFT, HSM, IPI, PMU, RFENCE, SRST, SSE, STA, SUSP, TIME,
+    };
 
     pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
     /// Extensions that a probe finds on every board.

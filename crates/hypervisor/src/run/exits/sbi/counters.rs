@@ -16,6 +16,7 @@ use crate::hart::csr::number;
 use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::run::exits::exit::Exit;
+use crate::run::software_events;
 use crate::vm::vcpu::VcpuState;
 
 /// counter_info of `cycle` and `instret`: 64 bits, read from their CSRs.
@@ -48,7 +49,11 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> Option<SbiResult> {
         let [low, high, count, flags, ..] = call.arguments;
         return event_information(exit, (low, high), count, flags).transpose();
     }
-    Some(answer(exit, call))
+    let result = answer(exit, call);
+    if exit.state.counters.take_event() {
+        software_events::note_overflow(exit.vm, exit.vcpu);
+    }
+    Some(result)
 }
 
 fn answer(exit: &mut Exit<'_>, call: &Call) -> SbiResult {

@@ -4,6 +4,7 @@ mod base;
 mod call;
 mod console;
 mod counters;
+mod debug_triggers;
 mod features;
 mod fences;
 mod power;
@@ -34,6 +35,8 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     exit.cpu_time.count_call();
 
     let mut next = Next::Resume;
+    // Value beside an error.
+    let mut failing = 0;
     let (cause, result) = match which {
         extension::BASE => (ExitCause::SbiBase, base::call(exit, &call)),
         extension::TIME => (ExitCause::SbiTime, time(exit, &call)),
@@ -72,6 +75,11 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             Some(result) => (ExitCause::SbiOther, result),
             None => return (ExitCause::SbiOther, Next::Resume),
         },
+        extension::DBTR => {
+            let (result, place) = debug_triggers::call(exit, &call);
+            failing = place;
+            (ExitCause::SbiOther, result)
+        }
         extension::STA => (ExitCause::SbiOther, steal_time::call(exit, &call)),
         extension::PARTITA => {
             let (result, follows) = vendor::call(exit, &call);
@@ -85,7 +93,7 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     };
     let (error, value) = match result {
         Ok(value) => (0, value),
-        Err(error) => (error as i64 as u64, 0),
+        Err(error) => (error as i64 as u64, failing),
     };
     exit.state.context.set(10, error);
     exit.state.context.set(11, value);

@@ -12,9 +12,9 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::run::exits::exit::Exit;
 use crate::run::software_events::{apply, interruptible};
-use crate::system;
+use crate::system::{self, features};
 use crate::vm::software_events::attributes::{self, ATTRIBUTE_SIZE};
-use crate::vm::software_events::{Event, EventError};
+use crate::vm::software_events::{Event, EventError, Offered};
 use crate::vm::vcpu::request;
 
 impl From<EventError> for SbiError {
@@ -41,16 +41,36 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> Option<SbiResult> {
     }
 }
 
-fn answer(exit: &Exit<'_>, call: &Call) -> SbiResult {
+/// Events of hardware that the VM has.
+fn offered(exit: &Exit<'_>) -> Offered {
+    Offered {
+        double_traps: features::offer(exit.system, exit.vm).has_double_traps(),
+        counter_overflows: exit.system.counters.counters() != 0,
+    }
+}
+
+fn answer(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     let [first, second, third, ..] = call.arguments;
     let own = usize::from(exit.vcpu.index);
-    let event = || Event::named(first);
+    let event = || Event::named(first, offered(exit));
     let events = || exit.vm.software_events.lock();
     match call.function {
         READ => return read(exit, event()?, call),
         WRITE => return write(exit, event()?, call),
-        REGISTER => events().register((own, event()?), second, third)?,
-        UNREGISTER => events().unregister(own, event()?)?,
+        REGISTER => {
+            let event = event()?;
+            events().register((own, event), second, third)?;
+            if event == Event::CounterOverflow {
+                exit.state.counters.tell_by_event(true);
+            }
+        }
+        UNREGISTER => {
+            let event = event()?;
+            events().unregister(own, event)?;
+            if event == Event::CounterOverflow {
+                exit.state.counters.tell_by_event(false);
+            }
+        }
         DISABLE => events().disable(own, event()?)?,
         ENABLE => {
             let told = events().enable(own, event()?)?;
