@@ -347,6 +347,7 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
                     slice,
                     first: first_of(number),
                     sectors: SECTORS,
+                    segments: slice::SEGMENTS,
                     read_only: false,
                     flushes: disk.has(FLUSH),
                     in_pages: false,
