@@ -398,6 +398,3 @@ fn clear(entries: OwnedRegion, count: usize, host: TheHost<'_>) {
         host.set_doubleword(entries.skip(index * ENTRY_BYTES), 0);
     }
 }
-
-#[cfg(test)]
-mod tests;
