@@ -24,16 +24,18 @@ const MODULES: [&str; 6] = [
     "sd_mod",
     "uio_pci_generic",
 ];
-/// The program that serves, where it was built and in the guest.
-const PROGRAM: &str = "partita-serve";
-const IN_GUEST: &str = "usr/bin/partita-serve";
+/// The program that serves, and one that lies, for tests.
+const PROGRAMS: [&str; 2] = ["partita-serve", "partita-serve-hostile"];
+/// Folder of the programs in the guest.
+const FOLDER: &str = "usr/bin";
 
 /// The folder.
 #[derive(Debug)]
 pub(crate) struct Serve;
 
-fn program() -> PathBuf {
-    installed::program(&installed::command(), PROGRAM)
+fn programs() -> [PathBuf; 2] {
+    let command = installed::command();
+    PROGRAMS.map(|name| installed::program(&command, name))
 }
 
 impl Folder for Serve {
@@ -43,8 +45,8 @@ impl Folder for Serve {
 
     fn hash(&self, hasher: &mut DefaultHasher) {
         // A program that was built anew wants a new image.
-        let program = fs::read(program()).unwrap_or_default();
-        (INIT, PACKAGES, MODULES, program).hash(hasher);
+        let programs = programs().map(|path| fs::read(path).unwrap_or_default());
+        (INIT, PACKAGES, MODULES, programs).hash(hasher);
     }
 
     fn needs(&self) -> &'static [&'static dyn Folder] {
@@ -52,14 +54,10 @@ impl Folder for Serve {
     }
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
-        let source = program();
-        if !source.is_file() {
-            return Err(ImagesError::Missing {
-                what: format!(
-                    "{}, which `make build` builds; the program {PROGRAM}",
-                    source.display()
-                ),
-            });
+        let programs = programs();
+        if let Some(path) = programs.iter().find(|path| !path.is_file()) {
+            let what = format!("{}, which 'make build' builds;", path.display());
+            return Err(ImagesError::Missing { what });
         }
         let kernel_root = site.work.join("kernel");
         site.apt()?
@@ -69,11 +67,15 @@ impl Folder for Serve {
         let root = site.unpack(&PACKAGES)?;
         site.progress.step("making the initial RAM disk of `serve`");
         let modules = modules::collect(&kernel_root, &MODULES)?;
-        let program = GuestFile {
-            name: String::from(IN_GUEST),
-            source,
-        };
-        let archive = initrd::compose(&root, INIT, &modules, &[program])?;
+        let files: Vec<GuestFile> = PROGRAMS
+            .iter()
+            .zip(programs)
+            .map(|(name, source)| GuestFile {
+                name: format!("{FOLDER}/{name}"),
+                source,
+            })
+            .collect();
+        let archive = initrd::compose(&root, INIT, &modules, &files)?;
         let target = site.built.join("initrd");
         fs::write(&target, archive).map_err(at(&target))
     }

@@ -113,6 +113,11 @@ impl Device {
         word.store(value.to_le(), Ordering::SeqCst);
     }
 
+    /// Sets a word of configuration space.
+    pub fn set_configuration(&self, offset: u64, value: u32) {
+        let _ = self.configuration.write_at(&value.to_le_bytes(), offset);
+    }
+
     /// Lets the device interrupt once, and waits for that; false after so many seconds, if they are not 0.
     pub fn wait(&self, seconds: u32) -> bool {
         let _ = self

@@ -1,17 +1,29 @@
 //! Calls of Linux on RISC-V (`include/uapi/asm-generic/unistd.h`), and the program's entry.
 
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 use core::ffi::CStr;
 
-global_asm!(
-    ".globl _start",
-    "_start:",
-    "mv a0, sp",
-    "andi sp, sp, -16",
-    "call {entry}",
-    "unimp",
-    entry = sym entry,
-);
+/// Makes a function of the arguments behind the program's name the program's entry. It returns the exit status.
+#[macro_export]
+macro_rules! entry {
+    ($run:path) => {
+        core::arch::global_asm!(
+            ".globl _start",
+            "_start:",
+            "mv a0, sp",
+            "andi sp, sp, -16",
+            "call {entry}",
+            "unimp",
+            entry = sym enter,
+        );
+
+        unsafe extern "C" fn enter(stack: *const usize) -> ! {
+            // SAFETY: Linux passes the program this stack.
+            let arguments = unsafe { $crate::linux::arguments(stack) };
+            $crate::linux::exit($run(arguments))
+        }
+    };
+}
 
 /// A call that failed, by the number of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +60,7 @@ mod number {
     pub const CLONE: usize = 220;
     pub const MMAP: usize = 222;
     pub const PRCTL: usize = 167;
+    pub const WAIT4: usize = 260;
 }
 
 /// Makes a call.
@@ -287,6 +300,13 @@ pub fn fork() -> Result<bool, Error> {
     Ok(child == 0)
 }
 
+/// Waits for the end of a process that [`fork`] has made.
+pub fn reap() {
+    const ANY: usize = usize::MAX;
+    // SAFETY: the call writes nothing.
+    let _ = unsafe { call(number::WAIT4, [ANY, 0, 0, 0, 0, 0]) };
+}
+
 /// Waits while the word is `value`, until somebody wakes.
 pub fn wait_while(word: &core::sync::atomic::AtomicU32, value: u32) {
     const WAIT: usize = 0;
@@ -311,11 +331,14 @@ pub fn exit(status: u8) -> ! {
     }
 }
 
-/// The program's entry: `stack` has the number of arguments, then their addresses.
-unsafe extern "C" fn entry(stack: *const usize) -> ! {
+/// The arguments behind the program's name.
+///
+/// # Safety
+/// `stack` is the stack pointer that Linux has passed to the program: there is the number of arguments, then their addresses.
+pub unsafe fn arguments(stack: *const usize) -> impl Iterator<Item = &'static CStr> {
     // SAFETY: Linux puts them there (`create_elf_tables`), and they stay.
     let count = unsafe { stack.read() };
-    let arguments = (1..count).map(|index| {
+    (1..count).map(move |index| {
         // SAFETY: as above; each is a text that ends with a zero byte.
         unsafe {
             CStr::from_ptr(
@@ -325,8 +348,7 @@ unsafe extern "C" fn entry(stack: *const usize) -> ! {
                     .read(),
             )
         }
-    });
-    exit(crate::program::run(arguments))
+    })
 }
 
 #[panic_handler]

@@ -1,18 +1,14 @@
 //! `partita-serve`: serves disks to other VMs, out of a guest that runs Linux with `uio_pci_generic`.
 //!
 //! It finds the hypervisor's device, maps its regions, and carries out what is asked: reads, writes and flushes of a block device or a file.
-//! Several processes work, one of which waits for the device's interrupt. The program is static and needs no library: it is built for bare
-//! RISC-V, and calls Linux itself.
+//! Several processes work, one of which waits for the device's interrupt.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
-mod device;
-#[cfg(target_os = "none")]
-mod linux;
-#[cfg(target_os = "none")]
 mod program;
+
 #[cfg(target_os = "none")]
-mod text;
+serve::entry!(program::run);
 
 #[cfg(not(target_os = "none"))]
 fn main() {

@@ -5,11 +5,11 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use abi::serve::{PIECES, SLOT_BYTES, SLOTS, WINDOW_BYTES, register, request, ring};
 use serve::arguments::{Arguments, MAX_DISKS, Mistake};
+use serve::device::{Device, Unusable};
+use serve::linux::{self, Error, File, INTERRUPTED, Mode, Piece};
 use serve::request::Request;
-
-use crate::device::{Device, Unusable};
-use crate::linux::{self, Error, File, INTERRUPTED, Mode, Piece};
-use crate::text::{Text, say};
+use serve::say;
+use serve::text::Text;
 
 /// Types and outcomes of requests (virtio 1.2, §5.2.6).
 const READ: u32 = 0;

@@ -9,6 +9,7 @@ use crate::linux::File;
 const BYTES: usize = 256;
 
 /// A text; what does not fit is left out.
+#[derive(Debug)]
 pub struct Text {
     bytes: [u8; BYTES],
     length: usize,
@@ -55,7 +56,7 @@ impl Write for Text {
 }
 
 /// Prints a line.
+#[macro_export]
 macro_rules! say {
     ($($argument:tt)*) => { $crate::text::Text::of(format_args!($($argument)*)).print() };
 }
-pub(crate) use say;

@@ -122,16 +122,19 @@ impl Run {
                 self.ended += 1;
             }
         }
-        let pages_of = |guest: usize| {
-            let place = move |number: u16| self.guests[guest].place(Guest::data(number)) & !0xfff;
-            self.open[guest].iter().copied().map(place)
+        // The data may lie on both sides of a page's end.
+        let pages = |guest: usize, number: u16| {
+            let ends = [0, 511].map(|offset| Guest::data(number) + offset);
+            ends.map(|at| self.guests[guest].place(at) & !0xfff)
         };
-        let mut reachable: BTreeSet<u64> = pages_of(0).chain(pages_of(1)).collect();
-        for (guest, _) in self.resetting.iter().enumerate().filter(|(_, is)| **is) {
-            // Its pages are its own again when the reset is done.
-            let all =
-                (0..REQUESTS).map(|number| self.guests[guest].place(Guest::data(number)) & !0xfff);
-            reachable.extend(all);
+        let mut reachable = BTreeSet::new();
+        for guest in 0..2 {
+            let open = self.open[guest].iter();
+            reachable.extend(open.flat_map(|number| pages(guest, *number)));
+            if self.resetting[guest] {
+                // Its pages are its own again when the reset is done.
+                reachable.extend((0..REQUESTS).flat_map(|number| pages(guest, number)));
+            }
         }
         for (_, at, _) in granted(&self.world) {
             assert!(reachable.contains(&at), "{at:#x} is granted");
