@@ -64,6 +64,9 @@ pub mod ring {
     /// Bytes of the requests that the guest reads and does not write, and that lie first.
     pub const READ_ONLY_BYTES: u64 = 0x1_1000;
 
+    /// Bytes that there are. Behind them is nothing.
+    pub const USED_BYTES: u64 = READ_ONLY_BYTES + 0x1000;
+
     /// Bytes of a slot's [request](super::request). That of slot `n` is at `n` times this.
     pub const REQUEST_BYTES: u64 = 2048;
     /// Requests that were made, modulo 2^32.
@@ -104,5 +107,6 @@ const _: () = assert!(
     request::PIECE + PIECES as u64 * request::PIECE_BYTES <= ring::REQUEST_BYTES
         && SLOTS as u64 * ring::REQUEST_BYTES <= ring::ASKED
         && ring::ASKED_SLOTS + 4 * SLOTS as u64 <= ring::READ_ONLY_BYTES
-        && ring::ANSWERS + ring::ANSWER_BYTES * SLOTS as u64 <= ring::BYTES
+        && ring::ANSWERS + ring::ANSWER_BYTES * SLOTS as u64 <= ring::USED_BYTES
+        && ring::USED_BYTES <= ring::BYTES
 );

@@ -18,8 +18,9 @@ mod program {
     use serve::request::Request;
     use serve::say;
 
-    /// Things that are done.
-    const ROUNDS: u32 = 4000;
+    /// Honest answers that are given, and rounds after which too few were asked for.
+    const HONEST: u32 = 1000;
+    const MAX_ROUNDS: u32 = 100_000;
     /// Bytes of the disk that it keeps in its memory, for honest answers.
     const FILL: u32 = 0x5a5a_5a5a;
 
@@ -60,8 +61,11 @@ mod program {
             shared: unsafe { &*shared.cast::<AtomicU32>() },
         };
         hostile.start();
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             hostile.step();
+            if hostile.honest >= HONEST {
+                break;
+            }
         }
         hostile.report()
     }
@@ -142,7 +146,7 @@ mod program {
                     self.set_ring(ring::ANSWERED, self.answered);
                 }
                 3 => {
-                    for offset in (ring::ANSWERED..ring::BYTES).step_by(4) {
+                    for offset in (ring::ANSWERED..ring::USED_BYTES).step_by(4) {
                         let value = self.below(u32::MAX);
                         self.set_ring(offset, value);
                     }
@@ -181,8 +185,9 @@ mod program {
                 }
                 _ => {
                     self.lies -= 1;
-                    if let Some((slot, request)) = request {
-                        self.treat(slot, request);
+                    match request {
+                        Some((slot, request)) => self.treat(slot, request),
+                        None => linux::sleep_millisecond(),
                     }
                 }
             }

@@ -307,6 +307,13 @@ pub fn reap() {
     let _ = unsafe { call(number::WAIT4, [ANY, 0, 0, 0, 0, 0]) };
 }
 
+/// Waits for a millisecond.
+pub fn sleep_millisecond() {
+    let limit = [0_u64, 1_000_000];
+    // SAFETY: the call reads the limit.
+    let _ = unsafe { call(number::PPOLL, [0, 0, limit.as_ptr() as usize, 0, 8, 0]) };
+}
+
 /// Waits while the word is `value`, until somebody wakes.
 pub fn wait_while(word: &core::sync::atomic::AtomicU32, value: u32) {
     const WAIT: usize = 0;

@@ -37,7 +37,7 @@ const ENTRY_BYTES: u64 = 8;
 /// Bytes of the tables whose entries are a disk's part of the window.
 pub const TABLE_BYTES: u64 = WINDOW_BYTES / PAGE_SIZE * ENTRY_BYTES;
 /// Bytes of a disk's requests and answers.
-pub const RING_BYTES: u64 = ring::BYTES;
+pub const RING_BYTES: u64 = ring::USED_BYTES;
 /// Pieces of a request of which each may lie in two pages: with more, a request may need more pages than a slot has.
 pub const SEGMENTS: u32 = 112;
 
