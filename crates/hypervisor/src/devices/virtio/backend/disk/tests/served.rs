@@ -58,6 +58,32 @@ fn requests_go_there_and_back() {
 }
 
 #[test]
+fn slots_serve_again_and_again() {
+    let (world, mut guests, mut program) = one();
+    for _ in 0..10 * SLOTS {
+        ask(&world, &mut guests[0], 0, read(3));
+        let asked = program.next(&world).unwrap();
+        program.answer(&world, &asked);
+        assert!(ring_doorbell(&world, &mut guests));
+        assert_eq!(guests[0].take_completion(&world), Some((0, 513)));
+    }
+}
+
+#[test]
+fn pieces_in_one_page_share_it() {
+    let (world, mut guests, mut program) = one();
+    // Two pieces with a gap between them, and a third in the next page.
+    let pieces = [(0x6100, 256), (0x6300, 128), (0x7000, 128)];
+    offer_write(&world, &mut guests[0], &pieces);
+    let asked = program.next(&world).unwrap();
+    assert_eq!(asked.pieces, [(0x100, 256), (0x300, 128), (0x1000, 128)]);
+    let first = guests[0].place(RAM + 0x6000);
+    let page = asked.slot as usize * abi::serve::SLOT_PAGES;
+    let expected = [(page, first, false), (page + 1, first + 0x1000, false)];
+    assert_eq!(granted(&world), expected);
+}
+
+#[test]
 fn grants_are_the_request_alone() {
     let (world, mut guests, mut program) = one();
     ask(&world, &mut guests[0], 0, write(3));
@@ -175,6 +201,8 @@ fn next_life_is_asked_in_order() {
     world.used_generation.set(Some(world.generation.get()));
     stop(&world);
     assert_eq!(granted(&world), []);
+    // A program that has no life has nothing to answer.
+    assert!(!ring_doorbell(&world, &mut guests));
     assert!(!is_pending(&world));
     assert!(!start(&world, &mut guests), "a hart has yet to leave");
     ask(&world, &mut guests[0], 5, read(5));
@@ -279,42 +307,48 @@ fn nothing_is_asked_between_lives() {
     assert!(is_pending(&world));
 }
 
-/// A request to write whose data lies in pieces on both sides of a page's end: the first so many bytes long, and the others 4.
-fn ask_in_pieces(world: &World, guest: &mut Guest, firsts: &[u32], count: u16) {
+/// Asks for a write of the first sector, whose data lies in these pieces: offsets in the memory, and bytes.
+fn offer_write(world: &World, guest: &mut Guest, pieces: &[(u64, u32)]) {
     let own = BUFFERS;
     guest.write(world, own, &1u32.to_le_bytes());
     guest.write(world, own + 8, &0u64.to_le_bytes());
     let table = RAM + 0x8000;
     guest.describe(world, table, own, 16, 1, 1);
-    for number in 0..count {
-        // No piece goes on where the one before ends.
-        let end = RAM + [0x6000, 0xa000][usize::from(number % 2)];
-        let bytes = firsts.get(usize::from(number)).copied().unwrap_or(4);
-        let at = table + 16 * u64::from(number + 1);
-        guest.describe(world, at, end - u64::from(bytes / 2), bytes, 1, number + 2);
+    for (number, (offset, bytes)) in (1..).zip(pieces) {
+        let at = table + 16 * u64::from(number);
+        guest.describe(world, at, RAM + offset, *bytes, 1, number + 1);
     }
-    let behind = table + 16 * u64::from(count + 1);
+    let behind = table + 16 * (pieces.len() as u64 + 1);
     guest.describe(world, behind, own + 0x10, 1, 2, 0);
-    let bytes = 16 * (u32::from(count) + 2);
+    let bytes = 16 * (pieces.len() as u32 + 2);
     guest.describe(world, TABLE + 16 * 192, table, bytes, 4, 0);
     guest.offer(world, 192);
     guest.notify(world);
-    with_disk(world, std::slice::from_mut(guest), |_, _| {
-        (world.notified.take(), ())
-    });
+    let told = |_: &mut Disk, world: &World| (world.notified.take(), ());
+    with_disk(world, std::slice::from_mut(guest), told);
+}
+
+/// So many pieces on both sides of a page's end, none of which goes on where the one before ends: the first two of these lengths.
+fn straddling(count: usize, firsts: [u32; 2]) -> Vec<(u64, u32)> {
+    let piece = |number: usize| {
+        let end = [0x6000, 0xa000][number % 2];
+        let bytes = firsts.get(number).copied().unwrap_or(4);
+        (end - u64::from(bytes / 2), bytes)
+    };
+    (0..count).map(piece).collect()
 }
 
 #[test]
 fn requests_of_too_many_pages_fail() {
     let (world, mut guests, mut program) = one();
-    ask_in_pieces(&world, &mut guests[0], &[], 128);
+    offer_write(&world, &mut guests[0], &straddling(128, [4, 4]));
     let asked = program.next(&world).unwrap();
     assert_eq!((asked.bytes, granted(&world).len()), (512, 256));
     program.answer(&world, &asked);
     assert!(ring_doorbell(&world, &mut guests));
     assert_eq!(guests[0].take_completion(&world), Some((0, 1)));
     assert_eq!(guests[0].status(&world, 0), 0);
-    ask_in_pieces(&world, &mut guests[0], &[2, 2], 129);
+    offer_write(&world, &mut guests[0], &straddling(129, [2, 2]));
     assert_eq!(program.next(&world), None);
     assert_eq!(granted(&world), []);
     assert_eq!(guests[0].take_completion(&world), Some((0, 1)));
