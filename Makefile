@@ -3,7 +3,7 @@
 CARGO := scripts/cargo
 PARTITA := target/release/partita
 SYSTEM := systems/two-debian.toml
-BARE := -p hypervisor -p exerciser
+BARE := -p hypervisor -p exerciser -p serve
 
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
@@ -16,7 +16,7 @@ all: build
 setup:
 	@scripts/setup
 
-# The command, and the hypervisor and the exerciser that it runs. Running needs no QEMU.
+# The command, the hypervisor and the exerciser that it runs, and the program that serves disks in a guest. Running needs no QEMU.
 build:
 	@scripts/setup --without-qemu
 	$(CARGO) --bare build --release $(BARE)

@@ -12,7 +12,7 @@ from . import errors
 from .cluster import study
 from .command import print_progress
 from .errors import PartitaError
-from .keys import Card, Disk, Experiment, SharedDisk, Slice, Switch, Terminals, Vm, VmExperiment
+from .keys import Card, Disk, Experiment, ServedDisk, SharedDisk, Slice, Switch, Terminals, Vm, VmExperiment
 from .laboratory import compare, explain, run, sweep, trace
 from .results import Run, Series, Trace
 from .system import System
@@ -25,6 +25,7 @@ __all__ = [
     "PartitaError",
     "Run",
     "Series",
+    "ServedDisk",
     "SharedDisk",
     "Slice",
     "Switch",

@@ -11,7 +11,7 @@ from typing import Literal
 
 from .table import Table
 
-__all__ = ["Disk", "Slice", "VmExperiment", "Card", "Terminals", "Vm", "SharedDisk", "Experiment", "Switch", "SystemKeys"]
+__all__ = ["Disk", "Slice", "VmExperiment", "Card", "Terminals", "Vm", "SharedDisk", "ServedDisk", "Experiment", "Switch", "SystemKeys"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,8 @@ class Disk(Table):
     """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
     Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
     image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd,
-    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
-    image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    image:serve/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
+    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the device, as vm.NAME.io. Takes direct, general, fast. Without it: the VM's. Example: io = "fast"
@@ -175,9 +175,9 @@ class Vm(Table):
     Debian's U-Boot; a file of your own is an ELF file for QEMU's board, a flat program for address 0x80200000, or an
     Image. placement is resident and io is general unless the VM says otherwise. Takes a path from the system file's
     folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk, image:board/disk,
-    image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd, image:system/disk,
-    image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without
-    it: none. Example: firmware = "image:u-boot"
+    image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd, image:serve/initrd,
+    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
+    image:exerciser-shuffled. Without it: none. Example: firmware = "image:u-boot"
     """
     hide: Sequence[Literal['sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt']] | None = field(default=None, metadata={'key': 'hide', 'check': {'each': {'words': ('sscofpmf', 'ssnpm', 'sstc', 'supm', 'svade', 'svadu', 'svinval', 'svnapot', 'svpbmt', 'v', 'zabha', 'zacas', 'zawrs', 'zba', 'zbb', 'zbc', 'zbkb', 'zbkc', 'zbkx', 'zbs', 'zcb', 'zfa', 'zfh', 'zicbom', 'zicbop', 'zicboz', 'zicond', 'zihintntl', 'zihintpause', 'zihpm', 'zkt')}}})
     """Extensions that the guest's device tree does not name, though the harts have them. Without v, vector instructions
@@ -188,8 +188,9 @@ class Vm(Table):
     initrd: str | None = field(default=None, metadata={'key': 'initrd', 'check': {'text': '', 'path': True}})
     """Initial RAM disk. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
     image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: none. Example: initrd = "image:debian/initrd"
+    image:perf/initrd, image:serve/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
+    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: none. Example: initrd =
+    "image:debian/initrd"
     """
     io: Literal['direct', 'general', 'fast'] | None = field(default=None, metadata={'key': 'io', 'check': {'words': ('direct', 'general', 'fast')}})
     """Access to the VM's disks, network cards and entropy source: direct, by the guest's own driver, whose device
@@ -201,9 +202,9 @@ class Vm(Table):
     """Kernel: a RISC-V Linux Image, as it is or compressed, another file with its header, or an ELF file for QEMU's
     board. Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd,
     image:debian/disk, image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd,
-    image:perf/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
-    image:exerciser, image:exerciser-shuffled. Without it: none: either kernel or firmware must be given. Example:
-    kernel = "image:debian/kernel"
+    image:perf/initrd, image:serve/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware,
+    image:vectors/initrd, image:exerciser, image:exerciser-shuffled. Without it: none: either kernel or firmware must be
+    given. Example: kernel = "image:debian/kernel"
     """
     network: Sequence[str | Card] | None = field(default=None, metadata={'key': 'network', 'check': {'each': {'any': [{'text': ''}, {'table': 'Card'}]}}})
     """Network cards, one for each name of a network. VMs on the same network see each other and nobody else. Where
@@ -248,14 +249,14 @@ class Vm(Table):
 
 @dataclass(frozen=True, kw_only=True)
 class SharedDisk(Table):
-    """The keys of disk.NAME."""
+    """The keys of disk.NAME.0."""
 
     file: str = field(metadata={'key': 'file', 'check': {'text': '', 'path': True}})
     """Image of the disk: raw, or qcow2, VMDK, VHDX, VHD or VDI, of which QEMU's qemu-img makes a raw disk in the cache.
     Takes a path from the system file's folder, or one of image:debian/kernel, image:debian/initrd, image:debian/disk,
     image:board/disk, image:compiler/disk, image:database/disk, image:efi/disk, image:pci/initrd, image:perf/initrd,
-    image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd, image:exerciser,
-    image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
+    image:serve/initrd, image:system/disk, image:system/initrd, image:u-boot/firmware, image:vectors/initrd,
+    image:exerciser, image:exerciser-shuffled. Without it: must be given. Example: file = "image:debian/disk"
     """
     persistent: bool | None = field(default=None, metadata={'key': 'persistent', 'check': {'truth': True}})
     """Keeps what guests write in the file. Otherwise each run begins with the same image. Takes true or false. Without
@@ -271,6 +272,20 @@ class SharedDisk(Table):
     snapshot: str | None = field(default=None, metadata={'key': 'snapshot', 'check': {'text': ''}})
     """Snapshot in a qcow2 image with which the disk begins, by its name. Takes a text of at most 1023 bytes. Without
     it: the present state. Example: snapshot = "before"
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedDisk(Table):
+    """The keys of disk.NAME.1."""
+
+    served_by: str = field(metadata={'key': 'served-by', 'check': {'text': ''}})
+    """VM that serves the disk to others, by its name: a program in its guest carries their requests out.
+    docs/guide/serve-a-disk.md says how. Takes a name. Without it: must be given. Example: served-by = "storage"
+    """
+    size: str = field(metadata={'key': 'size', 'check': {'text': '^[0-9]+ *[A-Za-z]+$'}})
+    """Length of the disk. What the serving VM's guest keeps it in is not shorter. Takes a size in multiples of 512 B
+    (B, KiB, MiB, GiB). Without it: must be given. Example: size = "1 GiB"
     """
 
 
@@ -377,7 +392,7 @@ class SystemKeys(Table):
     repeated. Takes a text. Without it: 2025-01-01T00:00:00Z, or host if a network reaches the host. Example: date =
     "2026-01-31T12:00:00Z"
     """
-    disk: Mapping[str, SharedDisk] | None = field(default=None, metadata={'key': 'disk', 'check': {'tables': {'table': 'SharedDisk'}}})
+    disk: Mapping[str, SharedDisk | ServedDisk] | None = field(default=None, metadata={'key': 'disk', 'check': {'tables': {'any': [{'table': 'SharedDisk'}, {'table': 'ServedDisk'}]}}})
     """Disks that VMs share, by their names. Takes named tables with the keys of disk.NAME. Without it: none. Example:
     disk = { disk0 = { file = "image:debian/disk" } }
     """

@@ -6,6 +6,7 @@
 //! - [`system`]: the description of the virtual machines inside a system image;
 //! - [`monitor`]: the performance monitor's records and their text form;
 //! - [`operator`]: the commands of the operator's prompt;
+//! - [`serve`]: the PCI device of a VM that serves disks to others;
 //! - [`sbi`]: the SBI extension that guests may call.
 //!
 //! Everything here reads bytes from outside. Nothing panics on them.
@@ -21,5 +22,6 @@ pub mod keys;
 pub mod monitor;
 pub mod operator;
 pub mod sbi;
+pub mod serve;
 pub mod system;
 pub mod tree;

@@ -37,6 +37,7 @@ mod hidden;
 mod identifiers;
 pub mod names;
 mod parse;
+mod served;
 mod slices;
 mod switches;
 #[cfg(test)]
@@ -44,9 +45,10 @@ mod tests;
 
 pub use crate::keys::limits;
 pub use crate::keys::limits::{
-    MAX_BOARD_SLOTS, MAX_BOOTARGS_LENGTH, MAX_GUEST_FILES, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING,
-    MAX_SLICES, MAX_SLOTS, MAX_SWITCHES, MAX_TERMINALS, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER,
-    MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SECTOR, SHADOW_BYTES, SHARE,
+    MAX_BOARD_SLOTS, MAX_BOOTARGS_LENGTH, MAX_GUEST_FILES, MAX_HARTS, MAX_NAME_LENGTH, MAX_SERVED,
+    MAX_SHARING, MAX_SLICES, MAX_SLOTS, MAX_SWITCHES, MAX_TERMINALS, MAX_VCPUS,
+    MAX_VCPUS_OF_A_SCHEDULER, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SECTOR, SHADOW_BYTES,
+    SHARE,
 };
 pub use crate::keys::{
     Confined, Io, Migration, OnFailure, PausePreset, Placement, Purging, RemoteFences, RunQueue,
@@ -56,6 +58,7 @@ pub use description::{Allocation, PauseLoops, SystemDescription, VmDescription};
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
 pub use identifiers::{HartId, HartSet, RESERVED_NAME, Slot, VmId, VmName};
+pub use served::ServedDisk;
 pub use slices::{SliceDescription, Slices};
 pub use switches::SwitchDescription;
 

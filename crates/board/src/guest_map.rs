@@ -30,6 +30,12 @@ pub const IMSIC_BASE: u64 = 0x2800_0000;
 pub const RESIDENT_BASE: u64 = 0x8000_0000;
 /// Address of the first emulated device for a guest, a page each: above all that a VM has of the board's on most boards.
 pub const EMULATED_BASE: u64 = 0x1020_0000;
+/// Base of what the bridge of an emulated device of PCI leads to, for a guest that has one.
+pub const PCI_WINDOW_BASE: u64 = 0x1800_0000;
+/// Configuration space of that bridge: of one bus.
+pub const PCI_CONFIGURATION_BASE: u64 = 0x2010_0000;
+/// Its bytes.
+pub const PCI_CONFIGURATION_SIZE: u64 = 1 << 20;
 /// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
 pub const IMSIC_IDENTITIES: u32 = 63;
 

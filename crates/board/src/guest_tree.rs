@@ -53,6 +53,8 @@ const SOURCES_LIMIT: u32 = riscv::aplic::MAX_SOURCE;
 const UART_CLOCK: u32 = 3_686_400;
 /// Interrupt flags of the binding: a rising edge.
 const EDGE_RISING: u32 = 1;
+/// First cell of an address in a window of PCI: 32-bit memory that is not prefetched.
+const MEMORY_WINDOW: u32 = 0x0200_0000;
 /// Interrupt flags of the binding: a high level.
 const LEVEL_HIGH: u32 = 4;
 
@@ -62,6 +64,17 @@ pub struct VirtioDevice {
     /// Its registers.
     pub registers: Range,
     /// Its source number at the guest's interrupt controller.
+    pub source: u32,
+}
+
+/// A host bridge of PCI with one emulated device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmulatedBridge {
+    /// What it leads to, at the same addresses.
+    pub window: Range,
+    /// Its configuration space, of one bus.
+    pub configuration: Range,
+    /// Source of the device's interrupt at the guest's interrupt controller.
     pub source: u32,
 }
 
@@ -95,6 +108,8 @@ pub struct GuestDescription<'a> {
     pub memory_for_devices: Option<u64>,
     /// The virtio-mmio devices.
     pub virtio: &'a [VirtioDevice],
+    /// The bridge of the emulated device of PCI, if the guest has one.
+    pub bridge: Option<EmulatedBridge>,
     /// Devices of other kinds that the guest was given.
     pub given: Option<&'a GivenDevices<'a>>,
     /// Set if the guest has interrupt files with an APLIC, and not a PLIC.
@@ -160,6 +175,9 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<GuestTree, GuestTreeError> 
     for device in guest.virtio {
         write_virtio(&mut fdt, device, wires);
     }
+    if let Some(bridge) = &guest.bridge {
+        write_bridge(&mut fdt, bridge, wires);
+    }
     if guest.has_files {
         write_imsic(&mut fdt, files, handles);
     }
@@ -213,6 +231,8 @@ fn check(guest: &GuestDescription<'_>) -> Result<Range, GuestTreeError> {
     regions.push(guest.memory);
     regions.extend(guest.has_files.then_some(files));
     regions.extend(guest.virtio.iter().map(|device| device.registers));
+    regions.extend(guest.bridge.iter().map(|bridge| bridge.window));
+    regions.extend(guest.bridge.iter().map(|bridge| bridge.configuration));
     for (index, &first) in regions.iter().enumerate() {
         for &second in regions.iter().skip(index.saturating_add(1)) {
             if first.overlaps(second) {
@@ -224,6 +244,7 @@ fn check(guest: &GuestDescription<'_>) -> Result<Range, GuestTreeError> {
     let mut sources = Vec::from([UART_SOURCE]);
     sources.extend(guest.clock.then_some(CLOCK_SOURCE));
     sources.extend(guest.virtio.iter().map(|device| device.source));
+    sources.extend(guest.bridge.iter().map(|bridge| bridge.source));
     for &source_number in &sources {
         if source_number == 0 || source_number > limit {
             return Err(GuestTreeError::BadSource {
@@ -379,6 +400,41 @@ fn write_virtio(fdt: &mut TreeWriter, device: &VirtioDevice, wires: InterruptPar
     fdt.property_string("compatible", "virtio,mmio");
     write_reg(fdt, device.registers);
     wires.write(fdt, device.source, EDGE_RISING);
+    fdt.end_node();
+}
+
+/// Writes the bridge (IEEE 1275's binding of PCI, Linux's `pci/host-generic-pci`). The device's regions are set up, and stay where they are.
+fn write_bridge(fdt: &mut TreeWriter, bridge: &EmulatedBridge, wires: InterruptParent) {
+    let halves = |value: u64| [(value >> 32) as u32, value as u32];
+    let Range { start, size } = bridge.window;
+    let [[start_high, start_low], [size_high, size_low]] = [halves(start), halves(size)];
+    fdt.begin_node(&format!("pci@{:x}", bridge.configuration.start));
+    fdt.property_string("compatible", "pci-host-ecam-generic");
+    fdt.property_string("device_type", "pci");
+    fdt.property_u32("#address-cells", 3);
+    fdt.property_u32("#size-cells", 2);
+    fdt.property_u32("#interrupt-cells", 1);
+    write_reg(fdt, bridge.configuration);
+    fdt.property_array_u32("bus-range", &[0, 0]);
+    fdt.property_null("dma-coherent");
+    fdt.property_u32("linux,pci-probe-only", 1);
+    fdt.property_array_u32(
+        "ranges",
+        &[
+            MEMORY_WINDOW,
+            start_high,
+            start_low,
+            start_high,
+            start_low,
+            size_high,
+            size_low,
+        ],
+    );
+    // The one device has the one interrupt.
+    fdt.property_array_u32("interrupt-map-mask", &[0; 4]);
+    let mut map = Vec::from([0; 4]);
+    map.extend(wires.specifier(bridge.source, EDGE_RISING));
+    fdt.property_array_u32("interrupt-map", &map);
     fdt.end_node();
 }
 

@@ -5,7 +5,7 @@ use crate::error::{ImagesError, at};
 use crate::progress::Progress;
 use crate::recipe::{Folder, RunGuest, Site};
 use crate::{
-    board, compiler, database, efi, pci, pinned, root_filesystem, site, small_guests, u_boot,
+    board, compiler, database, efi, pci, pinned, root_filesystem, serve, site, small_guests, u_boot,
 };
 use std::cell::OnceCell;
 use std::fs;
@@ -19,7 +19,7 @@ const RECIPE: u32 = 2;
 const STAMP: &str = "stamp";
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 10] = [
+const FOLDERS: [&dyn Folder; 11] = [
     &Guests,
     &board::Board,
     &compiler::Compiler,
@@ -28,6 +28,7 @@ const FOLDERS: [&dyn Folder; 10] = [
     &database::Database,
     &small_guests::VECTORS,
     &pci::Pci,
+    &serve::Serve,
     &u_boot::UBoot,
     &efi::Efi,
 ];

@@ -30,6 +30,7 @@ mod process;
 mod progress;
 mod recipe;
 pub mod root_filesystem;
+mod serve;
 mod site;
 mod small_guests;
 mod u_boot;

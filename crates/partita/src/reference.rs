@@ -26,6 +26,7 @@ const fn heading(scope: Scope) -> &'static str {
         Scope::VmExperiment => "`[vm.NAME.experiment]`: parameters for experiments, of one VM",
         Scope::Disk => "`disks = [{ file = ... }]`: a disk of the VM's own",
         Scope::Slice => "`disks = [{ slice-of = ... }]`: a part of a shared disk",
+        Scope::ServedDisk => "`[disk.NAME]` with `served-by`: a disk that a VM serves to others",
         Scope::SharedDisk => "`[disk.NAME]`: a disk that VMs share",
         Scope::Switch => "`[switch.NAME]`: a network that is a switch between VMs",
         Scope::Card => "`network = [{ ... }]`: a network card of the VM",

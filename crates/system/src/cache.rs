@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub const U_BOOT: &str = "u-boot/firmware";
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 13] = [
+pub const BUILT_FILES: [&str; 14] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
@@ -16,6 +16,7 @@ pub const BUILT_FILES: [&str; 13] = [
     "efi/disk",
     "pci/initrd",
     "perf/initrd",
+    "serve/initrd",
     "system/disk",
     "system/initrd",
     U_BOOT,

@@ -43,7 +43,10 @@ pub fn takes(row: &Row) -> String {
         Takes::Paths => String::from("a list of paths, each of which begins with `/`"),
         Takes::Extensions => format!("a list of some of {}", code(&HIDEABLE)),
         Takes::Table(scope) => format!("a table with the keys of `{}`", scope.path()),
-        Takes::Named(scope) => format!("named tables with the keys of `{}`", scope.path()),
+        Takes::Named(scopes) => {
+            let path = scopes.first().map_or("", |scope| scope.path());
+            format!("named tables with the keys of `{path}`")
+        }
         Takes::Tables(scopes) => {
             let path = scopes.first().map_or("", |scope| scope.path());
             format!("a list of tables with the keys of `{path}`")

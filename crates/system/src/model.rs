@@ -96,6 +96,19 @@ pub struct SharedDisk {
     pub disk: Disk,
 }
 
+/// A disk that a VM serves to others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServedDisk {
+    /// Name by which the VMs' slices refer to it, and the serving program finds it.
+    pub name: String,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// The VM that serves it.
+    pub by: Located<String>,
+    /// How long it is, a multiple of 512 bytes.
+    pub size: Located<Bytes>,
+}
+
 /// A slice of a shared disk, which a VM has as a disk of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slice {
@@ -259,6 +272,8 @@ pub struct System {
     pub host: Option<HostNetwork>,
     /// The disks that VMs share, in the order of the file.
     pub disks: Vec<SharedDisk>,
+    /// The disks that VMs serve to others, in the order of the file.
+    pub served: Vec<ServedDisk>,
     /// The switches between VMs, in the order of the file.
     pub switches: Vec<Switch>,
     /// The VMs in the order of the file.

@@ -47,7 +47,7 @@ fn read(document: &Document) -> Result<System, Mistakes> {
     let console = root.text_of(keys::CONSOLE);
     let date = read_date(&mut root);
     let host = read_host(&mut root);
-    let disks = disks::read_shared(&mut root);
+    let (disks, served) = disks::read_shared(&mut root);
     let switches = switches::read_switches(&mut root);
     let (vms, vm_problems) = read_vms(&mut root, &switches);
 
@@ -82,6 +82,7 @@ fn read(document: &Document) -> Result<System, Mistakes> {
         date: date.unwrap_or(without_date),
         host,
         disks,
+        served,
         switches,
         vms,
     };
@@ -98,7 +99,7 @@ fn read(document: &Document) -> Result<System, Mistakes> {
 fn read_vms(root: &mut Section<'_>, switches: &[Switch]) -> (Vec<Vm>, Vec<Problem>) {
     let document = root.document;
     let (mut vms, mut problems) = (Vec::new(), Vec::new());
-    let tables = root.named_tables(keys::VMS);
+    let tables = root.named_tables(keys::VMS, |_| Scope::Vm);
     if let Some(Node {
         value: Value::Table(table),
         ..

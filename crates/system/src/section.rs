@@ -211,13 +211,17 @@ impl<'a> Section<'a> {
         Some(Self::new(self.document, table, path, origin, scope))
     }
 
-    /// The tables of a key that takes named ones: each with its name, and a section of its own.
-    pub(super) fn named_tables<T>(&mut self, key: Key<T>) -> Vec<(&'a str, Self)> {
+    /// The tables of a key that takes named ones: each with its name, and a section of its own. `scope` chooses among the key's.
+    pub(super) fn named_tables<T>(
+        &mut self,
+        key: Key<T>,
+        scope: impl Fn(&Table) -> Scope,
+    ) -> Vec<(&'a str, Self)> {
         let Some(node) = self.node(key) else {
             return Vec::new();
         };
         let example = key.note().example;
-        let (Value::Table(table), Takes::Named(scope)) = (&node.value, key.row().takes) else {
+        let (Value::Table(table), Takes::Named(_)) = (&node.value, key.row().takes) else {
             self.wrong_kind(node, key.name(), "a table", example);
             return Vec::new();
         };
@@ -233,6 +237,7 @@ impl<'a> Section<'a> {
                 _ => node.origin.clone(),
             };
             let path = format!("{path}.");
+            let scope = scope(table);
             all.push((name, Self::new(self.document, table, path, origin, scope)));
         }
         all

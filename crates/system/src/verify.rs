@@ -1,5 +1,6 @@
 //! Checks of what a system needs of the board: harts, memory, slots and disks, each claimed once.
 
+mod served;
 pub mod slices;
 mod switches;
 mod vectors;
@@ -31,6 +32,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     slices::check(document, system, &mut problems);
+    served::check(document, system, &mut problems);
     switches::check(document, system, &mut problems);
     vectors::check(document, system, &mut problems);
     problems

@@ -19,6 +19,8 @@ pub const MAX_HARTS: u32 = 64;
 pub const MAX_SLOTS: usize = 32;
 /// Most slices of disks of a VM.
 pub const MAX_SLICES: usize = 32;
+/// Most disks that a VM serves to others.
+pub const MAX_SERVED: usize = 4;
 /// Most switches between VMs.
 pub const MAX_SWITCHES: usize = 8;
 /// Most devices of all VMs together by which they share something.

@@ -51,5 +51,7 @@ pub fn by_path(path: &str) -> Option<&'static Row> {
         [Some("switch"), Some(_), Some(name), None, _] => (Scope::Switch, name),
         _ => return None,
     };
-    of(scope).map(|(row, _)| row).find(|row| row.name == name)
+    let also = (scope == Scope::SharedDisk).then_some(Scope::ServedDisk);
+    let mut rows = of(scope).chain(also.into_iter().flat_map(of));
+    rows.find(|(row, _)| row.name == name).map(|(row, _)| row)
 }

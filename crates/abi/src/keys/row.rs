@@ -15,8 +15,10 @@ pub enum Scope {
     Disk,
     /// A table of `vm.NAME.disks` with `slice-of`: a part of a shared disk.
     Slice,
-    /// `[disk.NAME]`: a disk that VMs share.
+    /// `[disk.NAME]` with `file`: a disk that VMs share.
     SharedDisk,
+    /// `[disk.NAME]` with `served-by`: a disk that a VM serves to others.
+    ServedDisk,
     /// `[switch.NAME]`.
     Switch,
     /// A table of `vm.NAME.network`.
@@ -27,12 +29,13 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope, in the order of the reference.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::System,
         Self::Vm,
         Self::Disk,
         Self::Slice,
         Self::SharedDisk,
+        Self::ServedDisk,
         Self::Switch,
         Self::Card,
         Self::Terminals,
@@ -48,7 +51,7 @@ impl Scope {
             Self::Vm => "vm.NAME",
             Self::VmExperiment => "vm.NAME.experiment",
             Self::Disk | Self::Slice => "vm.NAME.disks",
-            Self::SharedDisk => "disk.NAME",
+            Self::SharedDisk | Self::ServedDisk => "disk.NAME",
             Self::Switch => "switch.NAME",
             Self::Card => "vm.NAME.network",
             Self::Terminals => "vm.NAME.terminals",
@@ -110,7 +113,7 @@ pub enum Takes {
     /// A table.
     Table(Scope),
     /// A table of named tables, as `[vm.NAME]`.
-    Named(Scope),
+    Named(&'static [Scope]),
     /// A list of tables, each of one of these scopes.
     Tables(&'static [Scope]),
     /// A list of names, each of which may be a table.

@@ -156,13 +156,13 @@ rows! {
     FORWARD: Structure = host [System] "forward", Takes::Text(usize::MAX), NONE, "\"2222:22 8080:10.0.2.16:80\"";
 
     /// Virtual machines, by their names.
-    VMS: Structure = host [System] "vm", Takes::Named(Scope::Vm), REQUIRED, "{ web = { vcpus = 1 } }";
+    VMS: Structure = host [System] "vm", Takes::Named(&[Scope::Vm]), REQUIRED, "{ web = { vcpus = 1 } }";
 
     /// Disks that VMs share, by their names.
-    SHARED_DISKS: Structure = host [System] "disk", Takes::Named(Scope::SharedDisk), NONE, "{ disk0 = { file = \"image:debian/disk\" } }";
+    SHARED_DISKS: Structure = host [System] "disk", Takes::Named(&[Scope::SharedDisk, Scope::ServedDisk]), NONE, "{ disk0 = { file = \"image:debian/disk\" } }";
 
     /// Switches between VMs, by the names of their networks.
-    SWITCHES: Structure = host [System] "switch", Takes::Named(Scope::Switch), NONE, "{ lan = {} }";
+    SWITCHES: Structure = host [System] "switch", Takes::Named(&[Scope::Switch]), NONE, "{ lan = {} }";
 
     /// Parameters for experiments, which no system needs.
     EXPERIMENT: Structure = host [System] "experiment", Takes::Table(Scope::Experiment), NONE, "{ affinity = 0 }";
@@ -324,6 +324,12 @@ rows! {
 
     /// Access to the device, as `vm.NAME.io`.
     DEVICE_IO: Option<Io> = host [Disk, Card] "io", Takes::Word(Io::WORDS), Without::Follows("the VM's"), "\"fast\"";
+
+    /// VM that serves the disk to others, by its name: a program in its guest carries their requests out. docs/guide/serve-a-disk.md says how.
+    SERVED_BY: Structure = host [ServedDisk] "served-by", Takes::Name, REQUIRED, "\"storage\"";
+
+    /// Length of the disk. What the serving VM's guest keeps it in is not shorter.
+    SERVED_SIZE: Structure = host [ServedDisk] "size", Takes::Size { min: SECTOR, granule: SECTOR }, REQUIRED, "\"1 GiB\"";
 
     /// Shared disk `[disk.NAME]` that the slice is a part of.
     SLICE_OF: Structure = host [Slice] "slice-of", Takes::Name, REQUIRED, "\"disk0\"";

@@ -1,8 +1,8 @@
 //! Description of a system and of its VMs.
 
 use super::{
-    HartSet, Hidden, MAX_SLOTS, MAX_SWITCHES, MAX_VMS, Slices, Slot, SwitchDescription, VmId,
-    VmName,
+    HartSet, Hidden, MAX_SLOTS, MAX_SWITCHES, MAX_VMS, ServedDisk, Slices, Slot, SwitchDescription,
+    VmId, VmName,
 };
 use crate::keys::{self, Key, Settings, Value};
 use arrayvec::ArrayVec;
@@ -84,6 +84,8 @@ pub struct SystemDescription<'a> {
     pub console_focus: Option<VmId>,
     /// The slots of the disks that VMs share.
     pub disks: ArrayVec<Slot, MAX_SLOTS>,
+    /// The disks that VMs serve to others. They are numbered behind [`Self::disks`].
+    pub served: ArrayVec<ServedDisk, MAX_SLOTS>,
     /// The switches between VMs.
     pub switches: ArrayVec<SwitchDescription, MAX_SWITCHES>,
     /// The VMs; a [`VmId`] is a place here.

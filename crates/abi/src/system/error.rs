@@ -116,6 +116,10 @@ pub enum Problem {
     TooLong,
     /// A slice whose numbers are none.
     BadSlice,
+    /// A VM that serves a disk has a slice of it.
+    ServesItself,
+    /// A VM that serves disks has shadow tables, which keep what a page was.
+    ServesBehindShadow,
     /// More than there is room for.
     TooMany,
     /// More vCPUs in all than there is room for.
@@ -178,6 +182,13 @@ impl fmt::Display for SystemError {
             Problem::OutOfRange { min, max } => write!(f, "out of range, use {min} to {max}"),
             Problem::Granule => write!(f, "use a multiple of {} MiB", MEMORY_GRANULE >> 20),
             Problem::BadSlice => write!(f, "the numbers of this disk's slice are out of range"),
+            Problem::ServesItself => write!(f, "the VM serves this disk itself"),
+            Problem::ServesBehindShadow => {
+                write!(
+                    f,
+                    "a VM that serves disks cannot have translation = \"shadow\""
+                )
+            }
             Problem::TooLong => write!(f, "too long, use at most {MAX_BOOTARGS_LENGTH} bytes"),
             Problem::TooMany => write!(f, "too many; there is room for {MAX_VMS} VMs"),
             Problem::TooManyVcpus => {

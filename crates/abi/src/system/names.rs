@@ -12,6 +12,11 @@ pub const CONSOLE_FOCUS: &str = "console-focus";
 /// Root: a row of `<u32>`, virtio-mmio slots of the disks that VMs share, in rising order. Optional, none without it.
 pub const SHARED_DISKS: &str = "shared-disks";
 
+/// Root: rows of three `<u32>`, each a [`ServedDisk`](super::ServedDisk) without its name. Optional, none without it.
+pub const SERVED_DISKS: &str = "served-disks";
+/// Root: `<string>`, the names of the disks of [`SERVED_DISKS`] with spaces between them. As many as there are disks.
+pub const SERVED_NAMES: &str = "served-names";
+
 /// Root: a row of `<u32>`, one for each switch between VMs: the virtio-mmio slot of its uplink's card, or `0xffff_ffff`. Optional, none without
 /// it.
 pub const SWITCHES: &str = "switches";

@@ -2,6 +2,7 @@
 
 mod field;
 mod root;
+mod served;
 mod slices;
 mod switches;
 mod vm;

@@ -40,6 +40,7 @@ fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
         initrd: Some(region(0x1_7000_0000, 12_345)),
         bootargs: "console=ttyS0 quiet",
         virtio,
+        bridge: None,
         given: None,
         has_files: true,
         sources: 96,

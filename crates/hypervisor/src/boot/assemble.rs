@@ -206,7 +206,9 @@ fn grow_heap(
         let shared = vm.slices.len() + vm.ports.len() + usize::from(vm.get(keys::BALLOON));
         shared + vm.mediated.len()
     };
-    let of_devices = DEVICE_HEAP * description.vms.iter().map(devices).sum::<usize>();
+    let all_devices = description.vms.iter().map(devices).sum::<usize>();
+    // A served disk has its state, and its VM's device.
+    let of_devices = DEVICE_HEAP * (all_devices + description.served.len());
     let of_vectors = vcpus * vlenb.map_or(0, VectorContext::bytes);
     let memory = description.vms.iter().map(|vm| zeroed::bytes(vm.memory));
     let wanted = of_harts + of_vms + of_devices + of_vectors + memory.sum::<usize>();

@@ -6,14 +6,16 @@ use alloc::vec::Vec;
 
 use abi::keys;
 use abi::system::{
-    Allocation, Placement, SHARE, SliceDescription, Slot, SwitchDescription, SystemDescription,
-    VmDescription,
+    Allocation, Placement, SHARE, ServedDisk, SliceDescription, Slot, SwitchDescription,
+    SystemDescription, VmDescription, VmName,
 };
 use scheduler::VmId;
 
 use crate::boot::error::AssembleError;
 use crate::devices::irq::SourceNumber;
+use crate::devices::serve::{Exported, ServingDevice};
 use crate::devices::virtio::backend::balloon::Balloon;
+use crate::devices::virtio::backend::disk::served::{Place, RING_BYTES, TABLE_BYTES};
 use crate::devices::virtio::backend::disk::slice::{IDENTITY, Part, Slice};
 use crate::devices::virtio::backend::disk::{
     Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES,
@@ -23,15 +25,24 @@ use crate::devices::virtio::backend::switch::port::Port;
 use crate::devices::virtio::backend::switch::uplink::{self, Card, Uplink};
 use crate::devices::virtio::backend::switch::{PortPlace, Switch};
 use crate::devices::virtio::client::Client;
-use crate::devices::virtio::driver::Driver;
+use crate::devices::virtio::driver::{Driver, ServerNumber};
 use crate::devices::virtio::queue::device::AREA;
 use crate::devices::virtio::transport::{MmioTransport, VirtioDevice};
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::system::poll_schedule;
 use crate::system::slots::TheBoard;
-use crate::vm::hardware::UnplacedDevice;
+use crate::vm::hardware::{ServedMemory, UnplacedDevice, UnplacedServing};
 use board::Board;
+
+/// A VM that serves disks.
+#[derive(Debug)]
+struct Serving {
+    server: usize,
+    client: Client,
+    exported: Vec<Exported>,
+    memory: Vec<ServedMemory>,
+}
 
 /// Shared devices.
 #[derive(Debug)]
@@ -40,6 +51,10 @@ pub struct Shared {
     pub switches: Vec<Arc<Switch>>,
     /// The slots that the disks are in.
     slots: Vec<Slot>,
+    /// Number of the first disk that a VM serves: behind those of the board.
+    first_served: usize,
+    /// What of VMs that serve disks is not made yet.
+    serving: Vec<Serving>,
     /// Ports of switches, by VM.
     ports: Vec<Vec<UnplacedDevice>>,
     /// Longest time between two polls of a queue, in ticks.
@@ -64,6 +79,8 @@ impl Shared {
             disks.push(disk(*slot, board, frames)?);
         }
         let mut shared = Self {
+            first_served: disks.len(),
+            serving: Vec::new(),
             disks,
             switches: Vec::new(),
             slots,
@@ -73,6 +90,11 @@ impl Shared {
         };
         for (number, switch) in (0..).zip(&description.switches) {
             shared.switch(number, *switch, &description.vms, (board, frames))?;
+        }
+        for served in &description.served {
+            let vm = description.vms.get(served.server.index());
+            let vm = vm.ok_or(AssembleError::TooManySharing)?;
+            shared.serve(served, vm.name, frames)?;
         }
         Ok(shared)
     }
@@ -102,6 +124,70 @@ impl Shared {
             devices.append(ports);
         }
         Ok(devices)
+    }
+
+    /// Makes a disk that a VM serves.
+    fn serve(
+        &mut self,
+        served: &ServedDisk,
+        name: VmName,
+        frames: &mut Frames,
+    ) -> Result<(), AssembleError> {
+        let server = served.server.index();
+        let place = self.serving.iter().position(|known| known.server == server);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let client = self.client()?;
+                self.serving.push(Serving {
+                    server,
+                    client,
+                    exported: Vec::new(),
+                    memory: Vec::new(),
+                });
+                self.serving.len() - 1
+            }
+        };
+        let owner = (0..).map_while(VmId::new).nth(server).map(FrameOwner::Vm);
+        let mut give = |bytes| {
+            let given = frames.give(owner?, bytes, PAGE_SIZE);
+            given.filter(|given| given.size() == bytes)
+        };
+        let no_room = || AssembleError::Areas { vm: name };
+        let ring = give(RING_BYTES).ok_or_else(no_room)?;
+        let tables = give(TABLE_BYTES).ok_or_else(no_room)?;
+        let disk = DiskNumber(self.disks.len());
+        let Some(serving) = self.serving.get_mut(place) else {
+            return Ok(());
+        };
+        let place = Place {
+            server: ServerNumber(server),
+            client: serving.client,
+            ring,
+            tables,
+        };
+        let (name, sectors) = (served.name, served.sectors);
+        serving.exported.push(Exported {
+            disk,
+            name,
+            sectors,
+        });
+        serving.memory.push(ServedMemory { ring, tables });
+        let disk = Disk::served(place, sectors, &TheBoard(None));
+        self.disks.push(disk);
+        Ok(())
+    }
+
+    /// Makes the device of a VM that serves disks.
+    pub fn serving_device(&mut self, vm: VmId) -> Option<UnplacedServing> {
+        let of_vm = |serving: &Serving| serving.server == vm.index();
+        let place = self.serving.iter().position(of_vm)?;
+        let serving = self.serving.swap_remove(place);
+        Some(UnplacedServing {
+            client: serving.client,
+            device: Box::new(ServingDevice::new(serving.exported)),
+            disks: serving.memory,
+        })
     }
 
     fn client(&mut self) -> Result<Client, AssembleError> {
@@ -157,6 +243,7 @@ impl Shared {
     ) -> Result<Slice, AssembleError> {
         let place = slice.disk as usize;
         let slot = self.slots.get(place).map_or(0, |slot| slot.0);
+        let is_served = place >= self.first_served;
         let outside = |sectors| AssembleError::SliceOutside {
             vm: vm.name,
             slot,
@@ -175,7 +262,8 @@ impl Shared {
         };
         let share = share.clamp(*SHARE.start(), *SHARE.end());
         let mut identity = [0; IDENTITY];
-        let text = alloc::format!("partita-slice-{number}");
+        let kind = if is_served { "served" } else { "slice" };
+        let text = alloc::format!("partita-{kind}-{number}");
         identity
             .iter_mut()
             .zip(text.bytes())
@@ -189,6 +277,7 @@ impl Shared {
             } else {
                 slice.sectors
             },
+            segments: disk.segments(),
             read_only: slice.read_only || disk.has(READ_ONLY),
             flushes: disk.has(FLUSH),
             in_pages: vm.get(keys::PLACEMENT) == Placement::Paged,

@@ -15,6 +15,8 @@ pub enum Owner {
     Trapped(DeviceNumber),
     /// The vCPUs' interrupt files, a page each. Files of a hart are mapped, and do not trap.
     InterruptFiles,
+    /// Pages that come and go: those that a VM which serves others is granted.
+    Window,
     /// Device of the board. It is mapped; accesses that trap are not for it.
     Direct,
 }

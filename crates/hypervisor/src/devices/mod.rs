@@ -9,6 +9,7 @@ pub mod interrupt_affinity;
 pub mod iommu;
 pub mod irq;
 pub mod plic;
+pub mod serve;
 #[cfg(test)]
 pub mod testing;
 pub mod trapped;

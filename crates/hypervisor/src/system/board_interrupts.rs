@@ -69,7 +69,9 @@ pub fn by_source(
     };
     for (number, disk) in disks.iter().enumerate() {
         let served = ServedDevice::Disk(DiskNumber(number));
-        add(&mut table, disk.source().0 as usize, served);
+        if let Some(source) = disk.source() {
+            add(&mut table, source.0 as usize, served);
+        }
     }
     for (number, switch) in switches.iter().enumerate() {
         if let Some(uplink) = switch.uplink() {
@@ -97,17 +99,17 @@ pub fn by_source(
 /// The devices of these VMs that share something, by their numbers.
 #[must_use]
 pub fn by_client(vms: &[Vm]) -> Vec<(VmId, DeviceNumber)> {
-    let emulated = vms.iter().flat_map(|vm| {
-        vm.settings
-            .emulated
-            .iter()
-            .map(|emulated| (vm.id, emulated))
+    let sharing = vms.iter().flat_map(|vm| {
+        let emulated = vm.settings.emulated.iter();
+        let emulated = emulated.map(|device| (device.client, device.device));
+        let serving = vm.settings.serving.iter();
+        let serving = serving.map(|device| (device.client, device.device));
+        let of_vm = emulated.chain(serving);
+        of_vm.map(|(client, device)| (client, (vm.id, device)))
     });
-    let mut all: Vec<_> = emulated.enumerate().collect();
-    sort_by_key(&mut all, |(place, (_, emulated))| (emulated.client, *place));
-    all.into_iter()
-        .map(|(_, (vm, emulated))| (vm, emulated.device))
-        .collect()
+    let mut all: Vec<_> = sharing.enumerate().collect();
+    sort_by_key(&mut all, |(place, (client, _))| (*client, *place));
+    all.into_iter().map(|(_, (_, device))| device).collect()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
 use crate::vm::loading::{LoadError, Progress, Stage, Start, Tree};
 use crate::vm::seed;
-use board::guest_tree::{self, GuestDescription, GuestTree, VirtioDevice};
+use board::guest_tree::{self, EmulatedBridge, GuestDescription, GuestTree, VirtioDevice};
 use board::{Range, isa};
 
 /// Bytes that are filled between two checks for other work of the hart: some ten thousand instructions.
@@ -251,6 +251,11 @@ fn tree(
         initrd: initrd.map(range),
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
+        bridge: vm.settings.serving.map(|serving| EmulatedBridge {
+            window: range(serving.places.behind_bridge()),
+            configuration: range(serving.places.configuration),
+            source: serving.source,
+        }),
         given: Some(&vm.settings.given),
         has_files: common::has_interrupt_files(),
         sources: system.board.controller.sources(),

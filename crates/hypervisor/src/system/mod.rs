@@ -7,6 +7,7 @@ pub mod confinement;
 pub mod costs;
 pub mod devices;
 pub mod features;
+pub mod generations;
 pub mod groups;
 pub mod harts;
 pub mod interrupt_port;

@@ -4,7 +4,7 @@ use crate::devices::trapped_devices::TrappedDevices;
 use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::reclaim::{Port, Step};
 use crate::system::devices::VmContext;
-use crate::system::harts;
+use crate::system::generations;
 use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
 
@@ -51,16 +51,7 @@ impl Port for ReclaimPort<'_> {
     }
 
     fn is_used(&self, generation: u64) -> bool {
-        let own = harts::current().index;
-        let others = self.system.harts.iter().filter(|other| other.index != own);
-        let mut any = false;
-        for other in
-            others.filter(|other| other.running.may_use_older(self.vm.id.get(), generation))
-        {
-            other.kick();
-            any = true;
-        }
-        any
+        generations::uses_older(self.system, self.vm, generation)
     }
 
     fn forget(&self, frames: &[HostPhysical]) {

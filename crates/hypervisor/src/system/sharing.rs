@@ -99,11 +99,28 @@ fn serve_or_mark(system: &Hypervisor, vm: &Vm, device: DeviceNumber) -> Worker {
 
 #[inline]
 fn serve_device(system: &Hypervisor, vm: &Vm, device: DeviceNumber) {
-    vm.trapped_devices
-        .lock()
-        .poll_device(device, &VmContext::new(system, vm));
+    let context = VmContext::new(system, vm);
+    vm.trapped_devices.lock().poll_device(device, &context);
+    if let Some(notified) = context.notified() {
+        poll_servers(system, vm, notified);
+    }
     complete_served(system, vm);
     pages::end_if_pending(system, vm);
+}
+
+/// Shows requests to the VMs that are to serve them. To see a request asks for nothing else, so that no other device is to be polled then.
+#[cold]
+#[inline(never)]
+fn poll_servers(system: &Hypervisor, from: &Vm, told: Clients) {
+    for client in told.iter() {
+        if let Some((vm, device)) = system.shared.get(client.index()).copied()
+            && vm != from.id
+        {
+            let vm = system.vm(vm);
+            let context = VmContext::new(system, vm);
+            vm.trapped_devices.lock().poll_device(device, &context);
+        }
+    }
 }
 
 /// Completes the sources of the VM's devices that the hypervisor serves. One that still has work interrupts again.

@@ -5,12 +5,14 @@ use riscv::virtio::mmio::register::{DEVICE_FEATURES, DEVICE_FEATURES_SELECT, DEV
 
 use crate::devices::board_controller::BoardController;
 use crate::devices::irq::SourceNumber;
-use crate::devices::virtio::driver::Board;
+use crate::devices::virtio::driver::{Board, ServerNumber};
 use crate::hart::decode::Width;
 use crate::hart::{self, device, fence};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
+use crate::system::{generations, system};
+use crate::vm::Vm;
 use board::BoardDevice;
 
 /// The word of `VIRTIO_F_ACCESS_PLATFORM` among the features, and its bit in it.
@@ -91,5 +93,18 @@ impl Board for TheBoard<'_> {
 
     fn host(&self) -> TheHost<'_> {
         TheHost::new(&Physical { zero_block: None })
+    }
+
+    fn window_changed(&self, server: ServerNumber) -> u64 {
+        let vm = system().and_then(|system| system.vms.get(server.0));
+        vm.map_or(0, Vm::end_unmapping)
+    }
+
+    fn uses_older(&self, server: ServerNumber, generation: u64) -> bool {
+        let Some(system) = system() else {
+            return false;
+        };
+        let vm = system.vms.get(server.0);
+        vm.is_some_and(|vm| generations::uses_older(system, vm, generation))
     }
 }

@@ -9,6 +9,7 @@ use crate::devices::clock::Clock;
 use crate::devices::controller::Controller;
 use crate::devices::irq::SourceNumber;
 use crate::devices::plic::Plic;
+use crate::devices::serve::place::Places;
 use crate::devices::trapped::TrappedDevice;
 use crate::devices::trapped_devices::{DeviceNumber, TrappedDevices};
 use crate::devices::uart::line::SerialPort;
@@ -61,6 +62,36 @@ pub struct UnplacedDevice {
     pub page: OwnedRegion,
 }
 
+/// Device of PCI by which a VM's guest serves disks to others.
+#[derive(Clone, Copy, Debug)]
+pub struct ServingFunction {
+    /// Number among all clients of the system.
+    pub client: Client,
+    pub places: Places,
+    /// Its source at the guest's interrupt controller.
+    pub source: u32,
+    /// Number among the VM's trapped devices.
+    pub device: DeviceNumber,
+}
+
+/// Such a device that has no interrupt yet.
+#[derive(Debug)]
+pub struct UnplacedServing {
+    pub client: Client,
+    pub device: Box<dyn TrappedDevice>,
+    /// What of each disk is mapped.
+    pub disks: Vec<ServedMemory>,
+}
+
+/// Memory of a disk that a VM serves.
+#[derive(Clone, Copy, Debug)]
+pub struct ServedMemory {
+    /// Requests and answers.
+    pub ring: OwnedRegion,
+    /// The tables of the window.
+    pub tables: OwnedRegion,
+}
+
 /// Address of the first emulated device for a guest, a page each.
 const EMULATED_BASE: GuestPhysical = GuestPhysical::new(guest_tree::EMULATED_BASE);
 
@@ -82,6 +113,7 @@ pub struct Hardware {
     pub bus: Bus,
     pub trapped: TrappedDevices,
     pub emulated: Vec<EmulatedDevice>,
+    pub serving: Option<ServingFunction>,
 }
 
 /// Interrupt controller of a VM with so many vCPUs on such a board.
@@ -99,7 +131,7 @@ pub fn controller(of_board: &board::Controller, vcpus: u32) -> Controller {
 /// Builds the bus and the trapped devices of a VM with so many vCPUs and these devices of the board, for a controller with so many sources.
 ///
 /// `clock` is the guest's real-time clock, which is left out if a device of the board has its interrupt or its place. `shared` are the emulated
-/// devices: they get the highest sources that are free.
+/// devices, and `serving` the one of PCI: they get the highest sources that are free.
 ///
 /// # Errors
 /// [`NoRoom`], if a device of the board overlaps a device that every VM has.
@@ -109,7 +141,7 @@ pub fn build(
     vcpus: u32,
     (devices, given): (&[AssignedDevice], &GivenDevices<'_>),
     clock: Option<Clock>,
-    shared: Vec<UnplacedDevice>,
+    (shared, serving): (Vec<UnplacedDevice>, Option<UnplacedServing>),
 ) -> Result<Hardware, NoRoom> {
     let direct = devices.iter().filter(|assigned| !assigned.is_mediated());
     let direct = direct.map(|assigned| assigned.device.source);
@@ -160,6 +192,27 @@ pub fn build(
             device,
         });
     }
+    let serving = match serving {
+        None => None,
+        Some(UnplacedServing {
+            client,
+            device,
+            disks,
+        }) => {
+            let places = Places::of(disks.len());
+            let (mapped, traps) = (places.mapped(), places.trapped());
+            let source = free.next().ok_or(NoRoom(traps.base()))?;
+            let device = trapped.add(SourceNumber(source), device);
+            bus.add(traps.base(), traps.size(), Owner::Trapped(device))?;
+            bus.add(mapped.base(), mapped.size(), Owner::Window)?;
+            Some(ServingFunction {
+                client,
+                places,
+                source,
+                device,
+            })
+        }
+    };
     let line = Box::new(SerialPort::default());
     let uart = trapped.add(SourceNumber(UART_SOURCE), line);
     let controller = Owner::Trapped(DeviceNumber::CONTROLLER);
@@ -197,6 +250,7 @@ pub fn build(
         bus,
         trapped,
         emulated,
+        serving,
     })
 }
 

@@ -46,7 +46,7 @@ use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::device_work::DeviceWork;
-use crate::vm::hardware::{AssignedDevice, EmulatedDevice, imsic_file};
+use crate::vm::hardware::{AssignedDevice, EmulatedDevice, ServingFunction, imsic_file};
 use crate::vm::lifecycle::life::LifeCycle;
 use crate::vm::loading::Loading;
 use crate::vm::rate_limit::RateLimit;
@@ -67,6 +67,8 @@ pub struct Settings {
     pub given: GivenDevices<'static>,
     /// Its devices of shared disks and switches.
     pub emulated: Vec<EmulatedDevice>,
+    /// Its device by which its guest serves disks to others, if it does.
+    pub serving: Option<ServingFunction>,
     /// Devices by guest-physical address.
     pub bus: Bus,
     pub autostart: bool,
@@ -271,6 +273,9 @@ impl Vm {
         let generation = self.generation() + 1;
         self.table_changes.note_all(generation);
         self.generation.store(generation, Ordering::SeqCst);
+        if let Some(confinement) = &self.confinement {
+            confinement.table_changed();
+        }
         generation
     }
 

@@ -61,9 +61,16 @@ fn value(row: &Row, note: &Note, scope: Scope) -> Value {
             list(json!({ "anyOf": either }))
         }
         Takes::Table(scope) => table(scope),
-        Takes::Named(scope) => {
-            let mut named = json!({ "type": "object", "additionalProperties": table(scope) });
-            if let (Scope::Vm, Some(object)) = (scope, named.as_object_mut()) {
+        Takes::Named(scopes) => {
+            let value = match scopes {
+                [scope] => table(*scope),
+                _ => {
+                    let either: Vec<Value> = scopes.iter().map(|scope| table(*scope)).collect();
+                    json!({ "anyOf": either })
+                }
+            };
+            let mut named = json!({ "type": "object", "additionalProperties": value });
+            if let ([Scope::Vm], Some(object)) = (scopes, named.as_object_mut()) {
                 object.insert(String::from("minProperties"), json!(1));
                 let most = abi::system::MAX_VMS;
                 object.insert(String::from("maxProperties"), json!(most));

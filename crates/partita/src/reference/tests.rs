@@ -35,6 +35,13 @@ fn with(scope: Scope, line: &str) -> String {
             let disk = lines(Scope::SharedDisk, &[file], "\n");
             text += &format!("disks = [{{ {slice} }}]\n[disk.disk0]\n{disk}\n");
         }
+        Scope::ServedDisk => {
+            let own = ["served-by = \"storage\"", "size = \"1 GiB\""];
+            let disk = lines(scope, &own, "\n");
+            text += "disks = [{ slice-of = \"disk0\" }]\n[vm.storage]\nvcpus = 2\n";
+            text += "memory = \"64 MiB\"\nkernel = \"image:debian/kernel\"\nshare = 1\n";
+            text += &format!("[disk.disk0]\n{disk}\n");
+        }
         Scope::Switch => text += &format!("network = [\"lan\"]\n[switch.lan]\n{line}\n"),
         Scope::Card => {
             let card = lines(scope, &["network = \"lan\""], ", ");

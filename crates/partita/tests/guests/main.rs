@@ -11,6 +11,7 @@ mod images;
 mod kvm;
 mod network;
 mod pci;
+mod served;
 mod translations;
 mod vectors;
 mod ways;

@@ -5,7 +5,10 @@ use super::slots::Assignment;
 use crate::verify::slices::describe;
 use crate::{Located, Settings, System, Vm};
 use abi::keys::Takes;
-use abi::system::{Allocation, Io, SliceDescription, Slot, SwitchDescription, VmName, names};
+use abi::system::{
+    Allocation, Io, SECTOR, ServedDisk, SliceDescription, Slot, SwitchDescription, VmId, VmName,
+    names,
+};
 use vm_fdt::{Error, FdtWriter};
 
 /// The description as a flattened device tree.
@@ -27,6 +30,7 @@ pub fn compile(
         shared.sort_unstable();
         tree.property_array_u32(names::SHARED_DISKS, &shared)?;
     }
+    compile_served(&mut tree, system)?;
     compile_switches(&mut tree, system, slots)?;
     let vms = tree.begin_node(names::VMS_NODE)?;
     for (index, vm) in system.vms.iter().enumerate() {
@@ -43,6 +47,28 @@ pub fn compile(
     tree.end_node(vms)?;
     tree.end_node(root)?;
     tree.finish()
+}
+
+fn compile_served(tree: &mut FdtWriter, system: &System) -> Result<(), Error> {
+    let described = system.served.iter().filter_map(|disk| {
+        let server = system
+            .vms
+            .iter()
+            .position(|vm| vm.name.as_str() == disk.by.value)?;
+        Some(ServedDisk {
+            name: VmName::new(&disk.name)?,
+            server: VmId(u8::try_from(server).ok()?),
+            sectors: disk.size.value.0 / SECTOR,
+        })
+    });
+    let described: Vec<ServedDisk> = described.collect();
+    if described.is_empty() {
+        return Ok(());
+    }
+    let cells: Vec<u32> = described.iter().flat_map(ServedDisk::cells).collect();
+    let texts: Vec<&str> = described.iter().map(|disk| disk.name.as_str()).collect();
+    tree.property_array_u32(names::SERVED_DISKS, &cells)?;
+    tree.property_string(names::SERVED_NAMES, &texts.join(" "))
 }
 
 fn compile_switches(
@@ -83,8 +109,9 @@ fn compile_slices(
 ) -> Result<(), Error> {
     let described = vm.slices.iter().filter_map(|slice| {
         let slice = describe(system, slice)?;
-        let place = slots.places().get(slice.disk as usize)?;
-        let disk = u32::try_from(*place).ok()?;
+        // Those of the board are numbered by their slots.
+        let place = slots.places().get(slice.disk as usize).copied();
+        let disk = u32::try_from(place.unwrap_or(slice.disk as usize)).ok()?;
         Some(SliceDescription { disk, ..slice }.cells())
     });
     let cells: Vec<u32> = described.flatten().collect();

@@ -1,8 +1,8 @@
 //! The disks of a system file: a VM's own, those that VMs share, and slices of these.
 
-use crate::document::Value;
+use crate::document::{Table, Value};
 use crate::section::Section;
-use crate::{Bytes, Disk, Located, Problem, SharedDisk, Slice};
+use crate::{Bytes, Disk, Located, Problem, ServedDisk, SharedDisk, Slice};
 use abi::keys::{self, Scope};
 use abi::system::VmName;
 
@@ -28,10 +28,15 @@ pub(super) fn read_disks(section: &mut Section<'_>) -> (Vec<Disk>, Vec<Slice>) {
     (disks, slices)
 }
 
-/// The tables `[disk.NAME]`.
-pub(super) fn read_shared(root: &mut Section<'_>) -> Vec<SharedDisk> {
-    let mut all = Vec::new();
-    for (name, mut section) in root.named_tables(keys::SHARED_DISKS) {
+/// The tables `[disk.NAME]`: disks of the board, and those that VMs serve.
+pub(super) fn read_shared(root: &mut Section<'_>) -> (Vec<SharedDisk>, Vec<ServedDisk>) {
+    let (mut all, mut served) = (Vec::new(), Vec::new());
+    let is_served = |table: &Table| table.get(keys::SERVED_BY.name()).is_some();
+    let scope = |table: &Table| match is_served(table) {
+        true => Scope::ServedDisk,
+        false => Scope::SharedDisk,
+    };
+    for (name, mut section) in root.named_tables(keys::SHARED_DISKS, scope) {
         let origin = section.origin.clone();
         if VmName::new(name).is_none() {
             section.problems.push(Problem::new(
@@ -42,6 +47,21 @@ pub(super) fn read_shared(root: &mut Section<'_>) -> Vec<SharedDisk> {
                 "use a letter, then letters, digits, - and _, at most 31 in all",
             ));
         }
+        if is_served(section.table) {
+            let by = section.text_of(keys::SERVED_BY).map(|(node, by)| Located {
+                value: String::from(by),
+                origin: node.origin.clone(),
+            });
+            let size = section.size(keys::SERVED_SIZE);
+            root.problems.extend(section.finish());
+            served.extend(by.zip(size).map(|(by, size)| ServedDisk {
+                name: String::from(name),
+                origin,
+                by,
+                size,
+            }));
+            continue;
+        }
         let disk = read_disk(&mut section);
         root.problems.extend(section.finish());
         all.extend(disk.map(|disk| SharedDisk {
@@ -50,7 +70,7 @@ pub(super) fn read_shared(root: &mut Section<'_>) -> Vec<SharedDisk> {
             disk,
         }));
     }
-    all
+    (all, served)
 }
 
 fn read_disk(disk: &mut Section<'_>) -> Option<Disk> {

@@ -3,13 +3,13 @@
 use crate::document::Document;
 use crate::section::Section;
 use crate::{Problem, Switch, Vm};
-use abi::keys;
+use abi::keys::{self, Scope};
 use abi::system::VmName;
 
 /// Reads the tables `[switch.NAME]`.
 pub(super) fn read_switches(root: &mut Section<'_>) -> Vec<Switch> {
     let mut all = Vec::new();
-    for (name, mut section) in root.named_tables(keys::SWITCHES) {
+    for (name, mut section) in root.named_tables(keys::SWITCHES, |_| Scope::Switch) {
         let origin = section.origin.clone();
         if VmName::new(name).is_none() {
             section.problems.push(Problem::new(

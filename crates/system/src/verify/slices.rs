@@ -14,7 +14,13 @@ struct Known<'a> {
 /// Description of a slice for the hypervisor, if the system has the disk.
 pub fn describe(system: &System, slice: &Slice) -> Option<SliceDescription> {
     let named = |disk: &SharedDisk| disk.name == slice.of.value;
-    let place = system.disks.iter().position(named)?;
+    let place = system.disks.iter().position(named);
+    let place = place.or_else(|| {
+        let mut served = system.served.iter();
+        // They are numbered behind the board's.
+        let place = served.position(|disk| disk.name == slice.of.value)?;
+        Some(system.disks.len() + place)
+    })?;
     Some(SliceDescription {
         disk: u32::try_from(place).ok()?,
         first: slice.offset.value.0 / SECTOR,
@@ -37,7 +43,9 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
                 problems.push(problem.with_value(document.source(origin)));
             };
             let Some(description) = describe(system, slice) else {
-                let names: Vec<&str> = system.disks.iter().map(|disk| disk.name.as_str()).collect();
+                let own = system.disks.iter().map(|disk| disk.name.as_str());
+                let served = system.served.iter().map(|disk| disk.name.as_str());
+                let names: Vec<&str> = own.chain(served).collect();
                 let remedy = match names[..] {
                     [] => format!("describe it: [disk.{}] with its file", slice.of.value),
                     _ => format!(
@@ -49,12 +57,18 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
                 report(&slice.of.origin, "slice-of", message, remedy);
                 continue;
             };
-            let disk = &system.disks[description.disk as usize];
-            let size = cache.as_ref().and_then(|cache| {
-                // The size of a disk that is yet to be converted is not known.
-                let path = disk.disk.path(cache);
-                Some(std::fs::metadata(path).ok()?.len())
-            });
+            let place = description.disk as usize;
+            let size = match system.disks.get(place) {
+                Some(disk) => cache.as_ref().and_then(|cache| {
+                    // The size of a disk that is yet to be converted is not known.
+                    let path = disk.disk.path(cache);
+                    Some(std::fs::metadata(path).ok()?.len())
+                }),
+                None => {
+                    let served = system.served.get(place - system.disks.len());
+                    served.map(|served| served.size.value.0)
+                }
+            };
             let end = description.end();
             if let Some(size) = size.map(|size| size / SECTOR)
                 && (description.first >= size || description.sectors != 0 && end > size)
@@ -114,15 +128,15 @@ fn number(document: &Document, vm: &Vm, problems: &mut Vec<Problem>) {
 /// A disk without slices is a slip of the pen.
 fn unused(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     let slices = system.vms.iter().flat_map(|vm| &vm.slices);
-    for disk in &system.disks {
-        if !slices.clone().any(|slice| slice.of.value == disk.name) {
-            let key = format!("disk.{}", disk.name);
+    let own = system.disks.iter().map(|disk| (&disk.name, &disk.origin));
+    let served = system.served.iter().map(|disk| (&disk.name, &disk.origin));
+    for (name, origin) in own.chain(served) {
+        if !slices.clone().any(|slice| slice.of.value == *name) {
+            let key = format!("disk.{name}");
             let message = "no VM has a slice of this disk";
-            let remedy = format!(
-                "give one to a VM: disks = [{{ slice-of = {:?}, size = \"1 GiB\" }}]",
-                disk.name
-            );
-            problems.push(Problem::new(document, &disk.origin, key, message, remedy));
+            let remedy =
+                format!("give one to a VM: disks = [{{ slice-of = {name:?}, size = \"1 GiB\" }}]");
+            problems.push(Problem::new(document, origin, key, message, remedy));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! From the root's node, and the VMs, to the description of the system.
 
 use super::field::Field;
-use super::{slices, switches};
+use super::{served, slices, switches};
 use crate::keys::{RESERVATION_LIMIT, Scope, Settings, TIME_SLICE};
 use crate::system::error::{Parsed, plain, refused};
 use crate::system::{
-    Allocation, MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VMS, Problem, Slot, Subject,
+    Allocation, MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VMS, Problem, ServedDisk, Slot, Subject,
     SwitchDescription, SystemDescription, VmDescription, names,
 };
 use crate::tree::Property;
@@ -18,6 +18,8 @@ pub(super) struct SystemParts<'a> {
     settings: Settings,
     console_focus: Option<&'a str>,
     disks: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    served: Option<ArrayVec<ServedDisk, MAX_SLOTS>>,
+    served_names: Option<&'a str>,
     switches: Option<ArrayVec<SwitchDescription, MAX_SWITCHES>>,
     pub(super) vms: ArrayVec<VmDescription<'a>, { MAX_VMS }>,
 }
@@ -32,6 +34,8 @@ impl<'a> SystemParts<'a> {
             names::COMPATIBLE => field.keep(&mut self.compatible, field.text()?),
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::SHARED_DISKS => field.keep(&mut self.disks, field.slots()?),
+            names::SERVED_DISKS => field.keep(&mut self.served, field.served()?),
+            names::SERVED_NAMES => field.keep(&mut self.served_names, field.text()?),
             names::SWITCHES => field.keep(&mut self.switches, field.switches()?),
             _ => field.setting(&mut self.settings, [Scope::System, Scope::Experiment]),
         }
@@ -84,9 +88,11 @@ impl<'a> SystemParts<'a> {
             settings: self.settings,
             console_focus: None,
             disks: self.disks.unwrap_or_default(),
+            served: self.served.unwrap_or_default(),
             switches: self.switches.unwrap_or_default(),
             vms: self.vms,
         };
+        served::check(&mut system, self.served_names.unwrap_or_default())?;
         slices::check(&system)?;
         switches::check(&system)?;
         let limit = system.settings.given(RESERVATION_LIMIT);

@@ -4,7 +4,8 @@ use super::field::Field;
 use crate::system::error::{Parsed, refused};
 use crate::system::slices::{BYTES, cells, read};
 use crate::system::{
-    MAX_SHARING, MAX_SLICES, Problem, SliceDescription, Slices, Subject, SystemDescription, names,
+    MAX_SHARING, MAX_SLICES, Problem, SliceDescription, Slices, Subject, SystemDescription, VmId,
+    names,
 };
 use arrayvec::ArrayVec;
 
@@ -40,8 +41,11 @@ pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
         }
         for slice in vm.slices.iter() {
             let refuse = |problem| refused(subject, names::SLICES, slice.disk, problem);
-            if slice.disk as usize >= system.disks.len() {
+            if slice.disk as usize >= system.disks.len() + system.served.len() {
                 return Err(refuse(Problem::NoSuchDevice));
+            }
+            if system.server_of(slice.disk) == Some(VmId(index as u8)) {
+                return Err(refuse(Problem::ServesItself));
             }
             if known.iter().any(|other| other.collides_with(&slice)) {
                 return Err(refuse(Problem::Taken));

@@ -5,7 +5,7 @@ use crate::keys;
 use crate::system::error::{Parsed, refused};
 use crate::system::{
     MAX_SHARING, MAX_SLOTS, MAX_SWITCHES, Problem, Subject, SwitchDescription, SystemDescription,
-    names,
+    VmId, names,
 };
 use arrayvec::ArrayVec;
 
@@ -72,6 +72,7 @@ pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
             }
         }
         sharing += vm.ports.len() + vm.slices.len() + usize::from(vm.get(keys::BALLOON));
+        sharing += usize::from(system.serves(VmId(index as u8)));
         if sharing > MAX_SHARING {
             let count = vm.ports.len();
             return Err(refused(subject, names::PORTS, count, Problem::TooMany));

@@ -75,11 +75,13 @@ pub(super) fn virtual_machine(
         .mode_for(at.guest.end().raw())
         .map_err(AssembleError::Confinement)?;
     let unplaced = shared.devices_of((id, vm), frames)?;
+    let serving = shared.serving_device(id);
     let table = table(
         board,
         mode,
         &at,
-        (&devices, &given, &unplaced),
+        (&devices, &given),
+        (&unplaced, serving.as_ref()),
         vcpus.len() as u32,
         (frames, FrameOwner::Vm(id)),
     )
@@ -105,9 +107,14 @@ pub(super) fn virtual_machine(
         vm.vcpus,
         (&devices, &given),
         clock,
-        unplaced,
+        (unplaced, serving),
     )
     .map_err(|error| AssembleError::Bus { vm: name, error })?;
+    let mut hidden = vm.hidden;
+    if hardware.serving.is_some() {
+        // The window is memory, which others reach through their caches, and the guest would map it as registers by page-based memory types.
+        hidden.insert("svpbmt");
+    }
     let settings = Settings {
         name,
         kernel: part(vm.kernel)?,
@@ -116,13 +123,14 @@ pub(super) fn virtual_machine(
         devices,
         given,
         emulated: hardware.emulated,
+        serving: hardware.serving,
         bus: hardware.bus,
         autostart: vm.get(keys::AUTOSTART),
         on_failure: vm.get(keys::ON_FAILURE),
         fault_limit: vm.get(keys::FAULT_LIMIT),
         has_balloon: vm.get(keys::BALLOON),
         dedicated,
-        hidden: vm.hidden,
+        hidden,
         vectors: vectors::of_vm(vm, vlenb)?,
         translation: vm.get(keys::TRANSLATION),
         pause_loops: description.pause_loops(vm),

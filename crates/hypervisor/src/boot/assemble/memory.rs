@@ -1,17 +1,19 @@
 //! A VM's RAM, and the table by which its guest reaches memory and devices.
 
 use abi::keys;
+use abi::serve::{WINDOW_BYTES, ring};
 use abi::system::{Placement, VmDescription};
 
+use crate::devices::serve::place::Places;
 use crate::devices::virtio::backend::mediated::BackendConfig;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
-use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
+use crate::memory::gstage::{GStage, MapError, Mode, Permissions, TableMemory};
 use crate::memory::guest::BadPieces;
 use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::tables::PhysicalTables;
-use crate::vm::hardware::{self, AssignedDevice, UnplacedDevice};
+use crate::vm::hardware::{self, AssignedDevice, ServedMemory, UnplacedDevice, UnplacedServing};
 use board::{Board, GivenDevices, guest_tree};
 
 /// Span of one [`GStage::cut`].
@@ -59,7 +61,8 @@ pub(super) fn table(
     board: &Board,
     mode: Mode,
     ram: &Ram,
-    (devices, given, unplaced): (&[AssignedDevice], &GivenDevices<'_>, &[UnplacedDevice]),
+    (devices, given): (&[AssignedDevice], &GivenDevices<'_>),
+    (unplaced, serving): (&[UnplacedDevice], Option<&UnplacedServing>),
     vcpus: u32,
     mut frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -121,6 +124,9 @@ pub(super) fn table(
             Permissions::READ_ONLY,
         )?;
     }
+    if let Some(serving) = serving {
+        map_window(&mut stage, &mut tables, &serving.disks)?;
+    }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     if let Some(imsic) = board.controller.imsic() {
         for vcpu in 0..vcpus {
@@ -135,4 +141,39 @@ pub(super) fn table(
         }
     }
     Ok(stage)
+}
+
+/// The rings of the disks that a VM serves, of which its guest writes the page of answers alone, and the tables of the window.
+fn map_window(
+    stage: &mut GStage,
+    tables: &mut dyn TableMemory,
+    disks: &[ServedMemory],
+) -> Result<(), MapError> {
+    let places = Places::of(disks.len());
+    let at =
+        |base: GuestPhysical, offset: u64| base.checked_add(offset).ok_or(MapError::OutOfReach);
+    for (number, disk) in (0..).zip(disks) {
+        let rings = at(places.rings.base(), number * ring::BYTES)?;
+        let answers = at(rings, ring::READ_ONLY_BYTES)?;
+        let parts = [
+            (rings, ring::READ_ONLY_BYTES, 0, Permissions::READ_ONLY),
+            (
+                answers,
+                PAGE_SIZE,
+                ring::READ_ONLY_BYTES,
+                Permissions::DEVICE,
+            ),
+        ];
+        for (guest, size, offset, permissions) in parts {
+            let region = GuestRegion::new(guest, size).ok_or(MapError::OutOfReach)?;
+            stage.map(tables, region, disk.ring.skip(offset).base(), permissions)?;
+        }
+        let window = at(places.window.base(), number * WINDOW_BYTES)?;
+        // A table is a page, and maps 512 of them.
+        for table in 0..disk.tables.size() / PAGE_SIZE {
+            let guest = at(window, table * (PAGE_SIZE << 9))?;
+            stage.attach(tables, guest, disk.tables.skip(table * PAGE_SIZE).base())?;
+        }
+    }
+    Ok(())
 }

@@ -121,6 +121,14 @@ impl Confinement {
         }
     }
 
+    /// Drops what IOMMUs know of the VM's table, of which many pages have changed.
+    #[inline(never)]
+    pub fn table_changed(&self) {
+        for iommu in &self.iommus {
+            iommu.table_changed(self.number);
+        }
+    }
+
     /// Begins or ends the accesses of the VM's devices.
     #[inline(never)]
     pub fn admit(&self, admitted: bool) {

@@ -225,6 +225,13 @@ impl<P: Port> Iommu<P> {
         self.state.lock().run_or_fail(&[[invalidate, page]]);
     }
 
+    /// Drops what the IOMMU knows of a domain's table. Earlier accesses of its devices are done then.
+    pub fn table_changed(&self, number: u16) {
+        let of_domain = command::GV | u64::from(number) << command::GSCID_SHIFT;
+        let invalidate = command::IOTINVAL_GVMA | of_domain;
+        self.state.lock().run_or_fail(&[[invalidate, 0]]);
+    }
+
     /// Begins or ends the accesses of a domain's devices: between lives of its VM they reach nothing.
     pub fn admit(&self, number: u16, admitted: bool) {
         let mut state = self.state.lock();

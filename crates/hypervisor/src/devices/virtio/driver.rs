@@ -28,7 +28,24 @@ pub trait Board {
 
     /// The board's memory.
     fn host(&self) -> TheHost<'_>;
+
+    /// Notes that pages have left the window of a VM that serves disks. Returns the generation of its table, without them.
+    fn window_changed(&self, server: ServerNumber) -> u64 {
+        let _ = server;
+        0
+    }
+
+    /// Tests whether another hart may use a translation of the VM from before this generation. Such a hart is kicked, so that it enters its
+    /// guest anew.
+    fn uses_older(&self, server: ServerNumber, generation: u64) -> bool {
+        let _ = (server, generation);
+        false
+    }
 }
+
+/// A VM that serves disks to others, by its number in the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerNumber(pub usize);
 
 /// Reason why a device cannot be driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

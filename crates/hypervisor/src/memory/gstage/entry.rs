@@ -37,6 +37,12 @@ pub(super) enum Entry {
     Leaf(HostPhysical, Permissions),
 }
 
+/// An entry that maps a page.
+#[must_use]
+pub fn leaf(page: HostPhysical, permissions: Permissions) -> u64 {
+    Entry::Leaf(page, permissions).bits()
+}
+
 impl Entry {
     pub fn from_bits(bits: u64) -> Self {
         if bits & VALID == 0 {

@@ -21,7 +21,7 @@ pub mod offer;
 #[cfg(test)]
 mod tests;
 
-pub use entry::Permissions;
+pub use entry::{Permissions, leaf};
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use entry::Entry;
@@ -191,6 +191,26 @@ impl GStage {
             let next = at.raw() / leaf_size(GIBIBYTE_LEVEL) + 1;
             at = GuestPhysical::new(next.saturating_mul(leaf_size(GIBIBYTE_LEVEL)));
         }
+        Ok(())
+    }
+
+    /// Hangs `table`, a page of entries, in for the 2 MiB from `guest` on, where nothing is mapped. Its entries are the caller's to change.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map) says.
+    pub fn attach(
+        &mut self,
+        memory: &mut dyn TableMemory,
+        guest: GuestPhysical,
+        table: HostPhysical,
+    ) -> Result<(), MapError> {
+        let size = leaf_size(GIBIBYTE_LEVEL - 1);
+        let region = GuestRegion::new(guest, size).filter(|_| guest.is_aligned(size));
+        let region = region.ok_or(MapError::NotPages)?;
+        // The tables above it are made by a leaf, in whose place the table stands then.
+        self.map(memory, region, HostPhysical::new(0), Permissions::READ_ONLY)?;
+        let (slot, ..) = self.leaf_within(memory, guest, size)?;
+        memory.write(slot, Entry::Table(table).bits());
         Ok(())
     }
 

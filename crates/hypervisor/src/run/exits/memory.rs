@@ -17,6 +17,7 @@ use crate::hart::fence;
 use crate::hart::unprivileged;
 use crate::interrupts::softfile;
 use crate::memory::address::GuestPhysical;
+use crate::memory::gstage::Permissions;
 use crate::memory::guest::Touch;
 use crate::run::loading;
 use crate::system::devices::VmContext;
@@ -36,7 +37,30 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     if exit.vm.memory.is_mapped_on_touch() && exit.vm.memory.holds(address) {
         return touch(exit, address, cause, value);
     }
+    if exit.vm.settings.serving.is_some() && is_in_window(exit, address, cause) {
+        // The hart has cached that the page was not mapped.
+        let vmid = csr::read::<{ number::HGATP }>() >> address_translation::VMID_SHIFT
+            & address_translation::VMID_MAX;
+        fence::guest_physical_page(address.raw(), vmid);
+        return (ExitCause::GuestPageFault, Next::Resume);
+    }
     emulate(exit, cause, address, value)
+}
+
+/// Tests whether the address lies in the window of a VM that serves others, and is mapped there with the right that the access needs.
+#[inline(never)]
+fn is_in_window(exit: &Exit<'_>, address: GuestPhysical, cause: u64) -> bool {
+    let owner = exit.vm.settings.bus.at(address);
+    let needed = match cause {
+        exception::LOAD_GUEST_PAGE => Permissions::READ_ONLY,
+        exception::STORE_GUEST_PAGE => Permissions::DEVICE,
+        _ => return false,
+    };
+    matches!(owner, Some((Owner::Window, _)))
+        && exit
+            .vm
+            .translate(address)
+            .is_some_and(|there| there.permissions.bits() & needed.bits() == needed.bits())
 }
 
 /// Emulates an access to an address without memory, or without the right: `cause` is that of the G-stage's fault, `value` the
@@ -70,7 +94,7 @@ pub fn emulate(
             interrupt_file(exit, operation, vcpu, offset);
             ExitCause::MmioImsic
         }
-        Some((Owner::Direct, _)) | None => return refuse(exit, cause, value),
+        Some((Owner::Direct | Owner::Window, _)) | None => return refuse(exit, cause, value),
     };
     let context = &mut exit.state.context;
     context.program_counter = context.program_counter.wrapping_add(operation.length);

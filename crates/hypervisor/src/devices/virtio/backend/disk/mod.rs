@@ -1,17 +1,22 @@
-//! A disk of the board of which several VMs have slices: the hypervisor drives it.
+//! A disk of which several VMs have slices: one of the board, which the hypervisor drives, or one that a program in another VM's guest serves
+//! ([`served`]).
 //!
 //! A VM's [`mod@slice`] reads what its guest asks for, checks it, and [puts](Disk::put) it here. Each such operation has a page of the hypervisor's
 //! memory in which no guest changes anything: the header with the place on the whole disk, the table of the buffers, and the byte of the
 //! status. [`fair`] chooses the next one. The slice [takes](Disk::ended) completions, under the lock of its own VM.
 
+mod begin;
 mod charge;
 pub mod fair;
 pub mod request;
+pub mod served;
+mod serving;
 pub mod slice;
 mod table;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -19,15 +24,16 @@ pub use riscv::virtio::block::feature::{FLUSH, READ_ONLY};
 pub use riscv::virtio::block::{HEADER_BYTES, SECTOR_BYTES as SECTOR};
 
 use self::fair::{Fair, MAX_SECTORS, Work};
+use self::served::Served;
+use self::table::{Described, STATUS_AT, write_out};
 pub use self::table::{Operation, outcome};
-use self::table::{STATUS_AT, descriptors, write_out};
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::client::{Client, Clients};
 use crate::devices::virtio::driver::{Board, Driver, DriverError, Features, Interrupt};
-use crate::devices::virtio::queue::chain::{DESCRIPTOR_BYTES, Piece};
+use crate::devices::virtio::queue::chain::Piece;
 use crate::devices::virtio::queue::device::{AREA, DeviceQueue, MAX_ENTRIES};
 use crate::devices::virtio::{DeviceKind, INDIRECT_DESCRIPTORS};
-use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
 
@@ -96,8 +102,8 @@ struct Slice {
 }
 
 /// Work of an operation, and what its slice was charged when it began.
-#[derive(Clone, Copy, Debug)]
-struct Charged {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
     work: Work,
     estimate: u64,
     began: u64,
@@ -110,12 +116,19 @@ struct JustEnded {
     charged: Charged,
 }
 
-/// A disk of the board.
+/// Device or program that carries a disk's operations out.
+#[derive(Debug)]
+enum Backing {
+    /// A device of the board, with its queue, which is used no more once the device has failed.
+    Board { driver: Driver, ring: DeviceQueue },
+    /// A program in another VM's guest.
+    Served(Box<Served>),
+}
+
+/// A disk of which VMs have slices.
 #[derive(Debug)]
 pub struct Disk {
-    driver: Driver,
-    /// The device's queue, which is used no more once the device has failed.
-    ring: DeviceQueue,
+    backing: Backing,
     failed: bool,
     features: u64,
     sectors: u64,
@@ -147,19 +160,27 @@ impl Disk {
         let features = driver.negotiate(DeviceKind::Disk, features, board)?;
         let ring = driver.queue(REQUEST_QUEUE, MAX_ENTRIES, area, board)?;
         driver.begin(board);
-        Ok(Self {
-            driver,
-            ring,
+        let sectors = driver.configuration_pair(CAPACITY, board);
+        Ok(Self::new(
+            Backing::Board { driver, ring },
+            features,
+            sectors,
+        ))
+    }
+
+    fn new(backing: Backing, features: u64, sectors: u64) -> Self {
+        Self {
+            backing,
             failed: false,
             features,
-            sectors: driver.configuration_pair(CAPACITY, board),
+            sectors,
             fair: Fair::default(),
             slices: Vec::new(),
             in_flight: 0,
             sectors_in_flight: 0,
             busy_since: 0,
             just_ended: Vec::with_capacity(MAX_ENTRIES.into()),
-        })
+        }
     }
 
     /// Its sectors.
@@ -168,10 +189,22 @@ impl Disk {
         self.sectors
     }
 
-    /// Its source at the board's APLIC.
+    /// Its source at the board's APLIC, if it is a device of the board.
     #[must_use]
-    pub const fn source(&self) -> SourceNumber {
-        self.driver.source
+    pub const fn source(&self) -> Option<SourceNumber> {
+        match &self.backing {
+            Backing::Board { driver, .. } => Some(driver.source),
+            Backing::Served(_) => None,
+        }
+    }
+
+    /// Segments that a guest may use for an operation.
+    #[must_use]
+    pub const fn segments(&self) -> u32 {
+        match &self.backing {
+            Backing::Board { .. } => slice::SEGMENTS,
+            Backing::Served(_) => served::SEGMENTS,
+        }
     }
 
     /// Returns true if the device has the feature.
@@ -227,93 +260,12 @@ impl Disk {
         Some(slot)
     }
 
-    /// Starts the operations that may start now. Returns the devices to poll: those whose operations have ended
-    /// because the disk has failed.
-    pub fn begin(&mut self, board: &dyn Board) -> Clients {
-        if self.failed {
-            return self.end_staged();
-        }
-        let (mut any, now) = (false, board.time());
-        while let Some(next) = self.next() {
-            if !self.begin_one(next, now, board.host()) {
-                break;
-            }
-            any = true;
-        }
-        if any {
-            self.driver.notify(REQUEST_QUEUE, board);
-        }
-        Clients::NONE
-    }
-
-    /// Ends what is staged for a device that has failed.
-    #[cold]
-    fn end_staged(&mut self) -> Clients {
-        let mut told = Clients::NONE;
-        for slice in self
-            .slices
-            .iter_mut()
-            .filter(|slice| !slice.staged.is_empty())
-        {
-            let staged = slice.staged.drain(..);
-            slice.ended.extend(staged.map(Ended::failed));
-            told.insert(slice.client);
-        }
-        told
-    }
-
-    /// Slice that begins next: the one with the least virtual time, among those with a staged operation. None while there is no room for it, since
-    /// the others have had more, or while it is far ahead of a slice with operations in flight: those may be all that the other can have, and it
-    /// would not get its share behind this one's. Every completion makes the choice again.
-    fn next(&self) -> Option<usize> {
-        let slices = || self.slices.iter().enumerate();
-        let staged = slices().filter_map(|(index, slice)| Some((index, slice.next_sectors()?)));
-        let (index, sectors) = staged.min_by_key(|(index, _)| self.fair.time(*index))?;
-        let slice = self.slices.get(index)?;
-        let active = slices().filter(|(_, slice)| slice.in_flight > 0);
-        let least = active.map(|(index, _)| self.fair.time(index)).min();
-        let ahead = Work::Sectors(MAX_SECTORS_IN_FLIGHT);
-        if least.is_some_and(|least| self.fair.is_ahead(index, least, ahead)) {
-            return None;
-        }
-        let part = (DEPTH / 2 / self.slices.len()).max(1);
-        let has_depth = self.in_flight < DEPTH || slice.in_flight < part;
-        let fits = self.sectors_in_flight + sectors <= MAX_SECTORS_IN_FLIGHT;
-        (has_depth && (fits || slice.in_flight == 0)).then_some(index)
-    }
-
-    fn begin_one(&mut self, index: usize, now: u64, host: TheHost<'_>) -> bool {
-        let Some(slice) = self.slices.get_mut(index) else {
-            return false;
-        };
-        let Some(slot) = slice.staged.front().copied() else {
-            return false;
-        };
-        let page = slice.page(slot);
-        let bytes = u64::from(descriptors(page, host)) * DESCRIPTOR_BYTES;
-        let number = (index * SLOTS + slot.0) as u16;
-        if !self.ring.put_table(number, page.take(bytes).region(), host) {
-            return false;
-        }
-        slice.staged.pop_front();
-        if self.in_flight == 0 {
-            self.busy_since = now;
-        }
-        slice.in_flight += 1;
-        self.in_flight += 1;
-        if let Some(charged) = slice.operations.get_mut(slot.0) {
-            charged.began = now;
-            charged.estimate = self.fair.estimate(charged.work);
-            slice.sectors += charged.work.sectors();
-            self.sectors_in_flight += charged.work.sectors();
-            self.fair.begins(index, charged.estimate);
-        }
-        true
-    }
-
-    /// Handles an interrupt of the disk. Returns the devices to poll.
+    /// Handles an interrupt of the disk, or answers of the program that serves it. Returns the devices to poll.
     pub fn serve(&mut self, board: &dyn Board) -> Clients {
-        let failed = match self.driver.interrupt(board) {
+        let Backing::Board { driver, .. } = &self.backing else {
+            return self.look_at_program(board);
+        };
+        let failed = match driver.interrupt(board) {
             Interrupt::None => return Clients::NONE,
             Interrupt::Ended => !self.take_ended(board),
             Interrupt::Failed => true,
@@ -323,9 +275,14 @@ impl Disk {
         }
         let _ = self.begin(board);
         let mut told = Clients::NONE;
+        self.tell_ended(&mut told);
+        told
+    }
+
+    /// Adds the devices whose operations have ended.
+    fn tell_ended(&self, told: &mut Clients) {
         let ended = self.slices.iter().filter(|slice| !slice.ended.is_empty());
         ended.for_each(|slice| told.insert(slice.client));
-        told
     }
 
     /// Takes the device's completions. Returns false if it has returned an operation that it was not given.
@@ -335,10 +292,13 @@ impl Disk {
         if self.failed {
             return true;
         }
+        let Backing::Board { ring, .. } = &mut self.backing else {
+            return true;
+        };
         self.just_ended.clear();
-        let ended = self.ring.ended(host).min(MAX_ENTRIES);
+        let ended = ring.ended(host).min(MAX_ENTRIES);
         for _ in 0..ended {
-            let Ok((number, written)) = self.ring.take(host) else {
+            let Ok((number, written)) = ring.take(host) else {
                 return false;
             };
             let (index, slot) = (
@@ -371,7 +331,9 @@ impl Disk {
     /// Stops a device that has failed for good, and every operation with it.
     #[cold]
     fn fail(&mut self, board: &dyn Board) {
-        self.driver.reset(board);
+        if let Backing::Board { driver, .. } = &self.backing {
+            driver.reset(board);
+        }
         self.failed = true;
         (self.in_flight, self.sectors_in_flight) = (0, 0);
         for slice in &mut self.slices {
@@ -405,21 +367,18 @@ impl Disk {
         };
         for slot in (0..SLOTS).filter(|slot| slice.free & 1 << slot == 0) {
             let page = slice.page(SlotNumber(slot));
-            // Between the header and the status.
-            for number in 1..u64::from(descriptors(page, host)).saturating_sub(1) {
-                let [address, rest] = host
-                    .pair(page.skip(DESCRIPTOR_BYTES * number))
-                    .map(u64::from_le);
-                let bytes = rest & 0xffff_ffff;
-                if let Some(data) = HostRegion::new(HostPhysical::new(address), bytes) {
-                    visit(data);
-                }
-            }
+            let data = Described::read(page, host).data(page, host);
+            let data = data.filter_map(|(address, bytes, _)| HostRegion::new(address, bytes));
+            data.for_each(&mut *visit);
         }
     }
 
-    /// Drops all of a slice's operations that the device does not have. Returns true if it has none.
-    pub fn forget(&mut self, slice: SliceNumber) -> bool {
+    /// Drops all of a slice's operations that the device does not have. Returns true if it has none. What a program in another VM has is
+    /// taken back from it.
+    pub fn forget(&mut self, slice: SliceNumber, board: &dyn Board) -> bool {
+        if let Backing::Served(_) = self.backing {
+            return self.forget_served(slice, board);
+        }
         let Some(slice) = self.slices.get_mut(slice.0) else {
             return true;
         };

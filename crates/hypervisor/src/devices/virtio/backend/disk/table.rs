@@ -3,6 +3,7 @@
 use riscv::virtio::block::HEADER_BYTES;
 
 use crate::devices::virtio::queue::chain::{DESCRIPTOR_BYTES, NEXT, Piece, WRITE};
+use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, TheHost};
 use crate::memory::owned::OwnedRegion;
 
@@ -26,6 +27,42 @@ pub const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
 /// Descriptors in the table of a page: kept behind the status, where neither guest nor device writes.
 pub fn descriptors(page: OwnedRegion, host: TheHost<'_>) -> u32 {
     (host.doubleword(page.skip(STATUS_AT)) >> 32) as u32
+}
+
+/// An operation as its page describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// The type of the request.
+    pub kind: u32,
+    pub sector: u64,
+    descriptors: u32,
+}
+
+impl Described {
+    /// Reads the page of an operation.
+    pub fn read(page: OwnedRegion, host: TheHost<'_>) -> Self {
+        let [kind, sector] = host.pair(page.skip(HEADER_AT)).map(u64::from_le);
+        Self {
+            kind: kind as u32,
+            sector,
+            descriptors: descriptors(page, host),
+        }
+    }
+
+    /// Pieces of the data: address, bytes, and whether the disk writes them.
+    pub fn data<'a>(
+        self,
+        page: OwnedRegion,
+        host: TheHost<'a>,
+    ) -> impl Iterator<Item = (HostPhysical, u64, bool)> + use<'a> {
+        // Between the header and the status.
+        (1..u64::from(self.descriptors).saturating_sub(1)).map(move |number| {
+            let at = page.skip(DESCRIPTOR_BYTES * number);
+            let [address, rest] = host.pair(at).map(u64::from_le);
+            let is_written = (rest >> 32) as u16 & WRITE != 0;
+            (HostPhysical::new(address), rest & 0xffff_ffff, is_written)
+        })
+    }
 }
 
 /// Writes an operation into its page.

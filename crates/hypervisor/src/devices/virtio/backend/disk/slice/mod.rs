@@ -25,7 +25,7 @@ use crate::memory::owned::OwnedRegion;
 
 /// Segments that the guest may use for an operation: half of the pieces that there are, as each segment of a guest
 /// whose memory lies in pages, of a page's length at most, may lie in two of them.
-const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
+pub const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Pieces of a chain, with its header and its status, which may lie in two pages.
 const CHAIN: usize = MAX_PIECES + 4;
 /// Most descriptors that one notification of the guest reads, and most pieces of memory that their buffers lie in.
@@ -41,6 +41,8 @@ pub struct Part {
     /// The first sector, of the whole disk.
     pub first: u64,
     pub sectors: u64,
+    /// Segments that the guest may use for an operation.
+    pub segments: u32,
     /// Set if the guest may not write.
     pub read_only: bool,
     /// Set if writes are to be flushed.
@@ -305,7 +307,7 @@ impl VirtioDevice for Slice {
         let (field, from) = match offset {
             0..8 => (self.part.sectors, 0),
             8..12 => (PAGE_SIZE, 8),
-            12..16 => (SEGMENTS.into(), 12),
+            12..16 => (self.part.segments.into(), 12),
             20..24 => (SECTOR, 20),
             _ => (0, offset),
         };
@@ -400,8 +402,8 @@ impl VirtioDevice for Slice {
 
     fn reset(&mut self, context: &dyn VirtioContext) -> Result<(), WouldBlock> {
         let mut is_quiet = true;
-        context.with_disk(self.part.disk, &mut |disk, _| {
-            is_quiet = disk.forget(self.part.slice);
+        context.with_disk(self.part.disk, &mut |disk, board| {
+            is_quiet = disk.forget(self.part.slice, board);
         });
         if !is_quiet {
             return Err(WouldBlock);

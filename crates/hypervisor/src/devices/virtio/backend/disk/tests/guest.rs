@@ -15,7 +15,7 @@ use crate::devices::virtio::QUEUE_PARTS;
 use crate::devices::virtio::register::*;
 use crate::devices::virtio::transport::MmioTransport;
 use crate::hart::decode::Width;
-use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
 use crate::memory::owned::OwnedRegion;
 
@@ -303,6 +303,18 @@ impl Guest {
 
 /// The disk with so many slices, of VMs with these shares, and their guests.
 pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
+    system_with(shares, features, |world| {
+        let area = OwnedRegion::for_test(QUEUE_AREA, QUEUE_BYTES);
+        Disk::start(DRIVER, area, world).unwrap()
+    })
+}
+
+/// The same with a disk of another making.
+pub fn system_with(
+    shares: &[u32],
+    features: u64,
+    make: impl Fn(&World) -> Disk,
+) -> (World, Vec<Guest>) {
     let guests = shares.len();
     let sectors = first_of(guests) as usize;
     let device = TestDevice::new(
@@ -313,7 +325,7 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
     );
     device.configuration.set(sectors as u64);
     let world = World {
-        host: Host::new(0x30_0000),
+        host: Host::new(0x40_0000),
         disk: RefCell::new(None),
         device,
         operations: RefCell::default(),
@@ -322,13 +334,10 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
         notified: Cell::new(Clients::NONE),
         time: Cell::new(0),
         at_work: Cell::new(false),
+        generation: Cell::new(1),
+        used_generation: Cell::new(None),
     };
-    let mut disk = Disk::start(
-        DRIVER,
-        OwnedRegion::for_test(QUEUE_AREA, QUEUE_BYTES),
-        &world,
-    )
-    .unwrap();
+    let mut disk = make(&world);
     let guests = shares.iter().enumerate().map(|(number, share)| {
         let operations =
             OwnedRegion::for_test(OPERATIONS + number as u64 * SLICE_BYTES, SLICE_BYTES);
@@ -347,6 +356,7 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
                     slice,
                     first: first_of(number),
                     sectors: SECTORS,
+                    segments: slice::SEGMENTS,
                     read_only: false,
                     flushes: disk.has(FLUSH),
                     in_pages: false,

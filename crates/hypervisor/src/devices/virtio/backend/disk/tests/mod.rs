@@ -1,6 +1,8 @@
 mod guest;
 mod hostile;
+mod program;
 mod random_load;
+mod served;
 mod shares;
 mod stop;
 mod world;

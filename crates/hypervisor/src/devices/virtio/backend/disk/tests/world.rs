@@ -5,8 +5,10 @@ use std::cell::{Cell, RefCell};
 use super::super::*;
 use crate::devices::testing::device::{Descriptor, Device as TestDevice};
 use crate::devices::testing::memory::Host;
+use crate::devices::virtio::driver::ServerNumber;
 use crate::devices::virtio::register::*;
 use crate::hart::decode::Width;
+use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 
 pub const REGISTERS: u64 = 0x1000_1000;
@@ -43,6 +45,9 @@ pub struct World {
     pub time: Cell<u64>,
     /// Set if the guests are busy.
     pub at_work: Cell<bool>,
+    /// Of a VM that serves the disk: the generation of its table, and the one that another hart of it uses, if one does.
+    pub generation: Cell<u64>,
+    pub used_generation: Cell<Option<u64>>,
 }
 
 impl Board for World {
@@ -65,6 +70,17 @@ impl Board for World {
 
     fn host(&self) -> TheHost<'_> {
         TheHost::new(&self.host)
+    }
+
+    fn window_changed(&self, _: ServerNumber) -> u64 {
+        self.generation.set(self.generation.get() + 1);
+        self.generation.get()
+    }
+
+    fn uses_older(&self, _: ServerNumber, generation: u64) -> bool {
+        self.used_generation
+            .get()
+            .is_some_and(|used| used < generation)
     }
 }
 
