@@ -139,6 +139,17 @@ impl Scheduler {
 
     /// Makes a vCPU ready behind the others of one subqueue.
     pub(crate) fn ready_in(&mut self, queue: Queue, vcpu: VcpuId, now: Ticks) {
+        self.ready_before(None, queue, vcpu, now);
+    }
+
+    /// Makes a vCPU ready before `next` of one subqueue, or behind all others there.
+    pub(crate) fn ready_before(
+        &mut self,
+        next: Option<VcpuId>,
+        queue: Queue,
+        vcpu: VcpuId,
+        now: Ticks,
+    ) {
         let slice = self.config.slice;
         self.self_wait_ready.remove(vcpu);
         self.word_waiters.remove(vcpu);
@@ -156,8 +167,10 @@ impl Scheduler {
         if entry.paused {
             return;
         }
-        self.queues
-            .push_last(if out { Queue::OutService } else { queue }, vcpu);
+        match out {
+            true => self.queues.push_last(Queue::OutService, vcpu),
+            false => self.queues.insert(queue, vcpu, next),
+        }
     }
 
     /// Makes a vCPU ready before all that have not waited for a whole service round.
