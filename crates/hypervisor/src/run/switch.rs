@@ -18,6 +18,7 @@ use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none, and the generation of its VM's
 /// table since which nothing older is used here.
+#[inline(always)]
 pub fn load(
     system: &Hypervisor,
     hart: &Hart,
@@ -82,6 +83,7 @@ pub fn load(
 }
 
 /// Takes the vCPU's state off the hart.
+#[inline(always)]
 pub fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, state: &mut VcpuState, waits: bool) {
     state.counters.unload(&mut HartCounters);
     let departure = match waits {

@@ -53,6 +53,7 @@ impl Scheduler {
     }
 
     /// Returns true if the VM of `vcpu` lags enough to preempt `run`, which has had its hart for `ran`.
+    #[inline(always)]
     fn lags_behind(&mut self, vcpu: VcpuId, run: Run, ran: Ticks) -> bool {
         let (Some(mine), Some(theirs)) = (
             self.vcpus[vcpu.index()].as_ref(),

@@ -151,13 +151,15 @@ impl Scheduler {
         now: Ticks,
     ) {
         let slice = self.config.slice;
-        self.self_wait_ready.remove(vcpu);
-        self.word_waiters.remove(vcpu);
-        self.uninterruptible.remove(vcpu);
         let out = self.is_out_of_service(vcpu);
-        let Some(entry) = self.vcpu_mut(vcpu) else {
+        let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
             return;
         };
+        if entry.phase == Phase::SelfWait {
+            self.self_wait_ready.remove(vcpu);
+            self.word_waiters.remove(vcpu);
+            self.uninterruptible.remove(vcpu);
+        }
         entry.phase = Phase::Ready;
         entry.word = None;
         entry.woken = false;

@@ -14,12 +14,10 @@ impl Scheduler {
             .intersection(self.candidates(hart))
     }
 
-    /// Next vCPU out of the ready queue, by the rules of paper 000 §3.2.2, but never `skip`.
+    /// Next of `candidates`, which are dispatchable on `hart`, out of the ready queue, by the rules of paper 000 §3.2.2.
     #[inline(never)]
-    pub(crate) fn next_ready(&mut self, hart: HartId, skip: Option<VcpuId>) -> Option<VcpuId> {
+    pub(crate) fn next_ready(&mut self, hart: HartId, candidates: VcpuSet) -> Option<VcpuId> {
         // Each iteration but the last empties a subqueue into another, so a few are enough.
-        let skipped = skip.map_or(VcpuSet::EMPTY, VcpuSet::only);
-        let candidates = self.dispatchable_on(hart).without(skipped);
         for _ in 0..4 {
             let proper_ready = self.queues.members(Queue::ProperReady);
             if !candidates.intersection(proper_ready).is_empty()
