@@ -67,6 +67,7 @@ impl Default for PollTimer {
 
 impl PollTimer {
     /// Starts the timer for a vCPU that has the hart from `now` on, where a context switch takes `switch`.
+    #[inline]
     pub fn start(&self, now: u64, switch: u64, reason: PollReason) {
         self.for_partners.store(
             matches!(reason, PollReason::Partners | PollReason::Boosted),

@@ -9,7 +9,7 @@ use crate::interrupts::softfile::State;
 
 /// Gives `vcpu`, which is about to run on the port's hart, its interrupt file there. Returns the file, or nothing where
 /// it is in memory.
-#[inline]
+#[inline(always)]
 pub fn attach(port: &impl Port, vcpu: VcpuNumber) -> Option<GuestFile> {
     let here = port.here();
     let (files, kept) = (port.files(here)?, port.interrupts(vcpu)?);
@@ -109,7 +109,7 @@ pub enum Departure {
 }
 
 /// Saves the state that only this hart can read, when `vcpu` has left it.
-#[inline]
+#[inline(always)]
 pub fn detach(port: &impl Port, vcpu: VcpuNumber, departure: Departure) {
     let here = port.here();
     let (Some(files), Some(kept)) = (port.files(here), port.interrupts(vcpu)) else {

@@ -1,7 +1,5 @@
 //! Beginning of a vCPU on a hart by its VM's life cycle: it starts, loads its VM, resumes, waits on or leaves.
 
-use core::sync::atomic::Ordering;
-
 use scheduler::{Leave, Ticks};
 
 use crate::hart::context::GuestContext;
@@ -51,24 +49,18 @@ pub fn begin(
             resume(vcpu, state, address, opaque);
             None
         }
-        Begin::Load(run) => {
-            // The wait for this may have begun on another hart.
-            system.end_every_wait(vcpu);
-            Some(loading::load(
-                system,
-                hart,
-                vm,
-                run,
-                (began, slice),
-                cpu_time,
-            ))
-        }
+        Begin::Load(run) => Some(loading::load(
+            system,
+            hart,
+            vm,
+            run,
+            (began, slice),
+            cpu_time,
+        )),
         Begin::WaitUntil(time) => {
-            system.end_every_wait(vcpu);
             hart.switch_cost.idle();
             let deadline = time.ticks(system.board.timebase_hertz);
-            vcpu.deadline.store(deadline, Ordering::Relaxed);
-            system.begin_wait(hart, vcpu);
+            hart.begin_wait(vcpu, state, deadline);
             Some(Leave::SelfWait)
         }
         Begin::Leave => Some(Leave::Stopped),
@@ -138,9 +130,8 @@ fn resumes(
     switch::unload(system, hart, (vm, vcpu), state, !resumes);
     if !resumes {
         state.steal_time.wait_on(now().get());
-        vcpu.deadline
-            .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);
-        system.begin_wait(hart, vcpu);
+        let deadline = vm.host_deadline(&state.supervisor);
+        hart.begin_wait(vcpu, state, deadline);
     }
     resumes
 }

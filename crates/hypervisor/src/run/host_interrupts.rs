@@ -158,11 +158,14 @@ fn handle_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<Exi
 #[inline(never)]
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();
-    for vcpu in system.waiting_on(hart) {
-        if vcpu.deadline.load(Ordering::Relaxed) <= time {
-            vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-            system::wake(system, vcpu.id);
-        }
+    if hart.waiting.may_be_due(time) {
+        hart.waiting.forget_earliest();
+        system.for_each_waiting_on(hart, |vcpu| {
+            if vcpu.deadline.load(Ordering::Relaxed) <= time {
+                vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+                system::wake(system, vcpu.id);
+            }
+        });
     }
     if sources::poll_devices(system, time) && system.console_is_polled() {
         operator::serve(system);

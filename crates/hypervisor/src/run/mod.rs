@@ -208,8 +208,7 @@ fn run_vcpu(
     let vm = system.vm(vcpu.vm);
     let cpu_time = hart.accounts.of(vm.id);
     let mut state = vcpu.state.lock();
-    system.end_wait(vcpu, state.cached.last_hart());
-    vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+    system.end_wait(vcpu, &mut state);
     if lifecycle::has_dispatch_check(vcpu) {
         let since = (terms.began, terms.slice);
         let at = (vm, vcpu);
@@ -275,9 +274,8 @@ fn run_vcpu(
     }
     switch::unload(system, hart, (vm, vcpu), &mut state, waits);
     if waits {
-        vcpu.deadline
-            .store(vm.host_deadline(&state.supervisor), Ordering::Relaxed);
-        system.begin_wait(hart, vcpu);
+        let deadline = vm.host_deadline(&state.supervisor);
+        hart.begin_wait(vcpu, &mut state, deadline);
     }
     let left = Left {
         cause: reason,

@@ -5,7 +5,7 @@ use crate::vm::lazy_registers::{is_vector, lacks_registers};
 use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// Loads the registers at the dispatch of `vcpu`, if they are expected to be used.
-#[inline]
+#[inline(always)]
 pub fn load(hart: &Hart, vcpu: &Vcpu, state: &mut VcpuState) {
     let VcpuState {
         float,

@@ -20,6 +20,7 @@ use crate::vm::vcpu::{Vcpu, VcpuState};
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none, and the generation of its VM's
 /// table since which nothing older is used here.
+#[inline(always)]
 pub fn load(
     system: &Hypervisor,
     hart: &Hart,
@@ -87,6 +88,7 @@ pub fn load(
 }
 
 /// Takes the vCPU's state off the hart.
+#[inline(always)]
 pub fn unload(
     system: &Hypervisor,
     hart: &Hart,

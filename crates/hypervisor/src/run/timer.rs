@@ -13,13 +13,8 @@ use crate::system::harts::Hart;
 /// words, and the poll of the interrupt files, the console and the IOMMUs while a file can have a missed interrupt, the console has none, or
 /// there is an IOMMU.
 pub fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let (waits, earliest) =
-        system
-            .waiting_on(hart)
-            .fold((false, u64::MAX), |(_, earliest), vcpu| {
-                let deadline = vcpu.deadline.load(Ordering::Relaxed);
-                (true, earliest.min(deadline))
-            });
+    let waits = hart.waiting.has_any(system.vcpus.len());
+    let earliest = hart.waiting.earliest(|| find_earliest(system, hart));
     let polls_board = (system.console_is_polled() || !system.iommus.is_empty())
         && system.interrupt_affinity.of_board() == Some(hart.index);
     let poll = if waits || polls_board || hart.files.forwards() {
@@ -30,6 +25,16 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let end = hart.slice_end.load(Ordering::Relaxed);
     let next = end.min(poll).min(hart.poll_timer.next());
     hart.poll_schedule.set_timer(earliest.min(next));
+}
+
+/// Earliest deadline of the vCPUs that wait on `hart`.
+#[inline(never)]
+fn find_earliest(system: &Hypervisor, hart: &Hart) -> u64 {
+    let mut earliest = u64::MAX;
+    system.for_each_waiting_on(hart, |vcpu| {
+        earliest = earliest.min(vcpu.deadline.load(Ordering::Relaxed));
+    });
+    earliest
 }
 
 /// Returns true if the running slice is over.

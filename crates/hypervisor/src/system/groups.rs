@@ -76,8 +76,10 @@ impl Groups {
 
     #[inline]
     pub(super) fn lock(&self, group: GroupId) -> Held<'_> {
-        // There is one group at least, and only those of the layout are named.
-        self.groups[group.index() % self.groups.len()].lock()
+        // There is one group at least, and only those of the layout are named. A remainder would keep the index in its bounds too, but takes longer.
+        let named = group.index();
+        let place = if named < self.groups.len() { named } else { 0 };
+        self.groups[place].lock()
     }
 
     /// The group of a hart.

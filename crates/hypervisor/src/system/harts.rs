@@ -4,7 +4,6 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use riscv::csr::environment::PMM;
 use riscv::sbi::firmware_features::{DOUBLE_TRAP, MISALIGNED_DELEGATION, SHADOW_STACK};
-use scheduler::groups::Members;
 use scheduler::{HartId, HartSet, MAX_NUMBERS, Ticks, VcpuNumber};
 use spinwait::PollTimer;
 
@@ -25,6 +24,7 @@ use crate::vm::debug_triggers::HartTriggers;
 use crate::vm::firmware_features::MISALIGNED;
 use crate::vm::lazy_registers::{IllegalInstructions, RegisterSet};
 use crate::vm::switch_cost::SwitchCost;
+use crate::vm::vcpu::{Vcpu, VcpuState};
 use board::{Board, BoardHart, Delivery, isa};
 
 /// The largest number of harts that are used; the board may have more.
@@ -74,7 +74,7 @@ pub struct Hart {
     pub poll_timer: PollTimer,
     /// Time of the next poll of the hart's interrupt files, in the board's time.
     pub next_poll: AtomicU64,
-    /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
+    /// The vCPUs that wait for an interrupt here: see [`Hart::begin_wait`].
     pub waiting: Waiting,
     /// Set while the hart is idle.
     pub is_idle: AtomicBool,
@@ -120,35 +120,94 @@ pub fn of_board(
     Ok(set)
 }
 
-/// A set of vCPUs, which several harts change: a bit each.
-#[derive(Debug, Default)]
-pub struct Waiting([AtomicU64; MAX_NUMBERS.div_ceil(64)]);
+/// The vCPUs that wait on a hart, and the earliest of their deadlines. Any hart takes a vCPU out; the hart itself does everything else.
+#[derive(Debug)]
+pub struct Waiting {
+    /// A bit for each vCPU.
+    members: [AtomicU64; MAX_NUMBERS.div_ceil(64)],
+    /// Earliest deadline; [`UNKNOWN`] if it has to be found anew. It may be earlier if another hart took a vCPU out meanwhile.
+    earliest: AtomicU64,
+}
+
+/// Deadline that is found anew.
+const UNKNOWN: u64 = 0;
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            members: Default::default(),
+            earliest: AtomicU64::new(u64::MAX),
+        }
+    }
+}
 
 impl Waiting {
     fn word(&self, vcpu: VcpuNumber) -> (&AtomicU64, u64) {
-        (&self.0[vcpu.index() / 64], 1 << (vcpu.index() % 64))
+        (&self.members[vcpu.index() / 64], 1 << (vcpu.index() % 64))
     }
 
-    /// Adds a member.
-    pub fn insert(&self, vcpu: VcpuNumber) {
+    /// Adds a member with its deadline.
+    #[inline]
+    fn insert(&self, vcpu: VcpuNumber, deadline: u64) {
         let (word, bit) = self.word(vcpu);
         word.fetch_or(bit, Ordering::Relaxed);
+        let earliest = self.earliest.load(Ordering::Relaxed);
+        self.earliest
+            .store(earliest.min(deadline), Ordering::Relaxed);
     }
 
-    /// Takes a member out, if it is there.
-    pub fn remove(&self, vcpu: VcpuNumber) {
+    /// Takes a member out, which had this deadline.
+    #[inline]
+    pub fn remove(&self, vcpu: VcpuNumber, deadline: u64) {
         let (word, bit) = self.word(vcpu);
-        if word.load(Ordering::Relaxed) & bit != 0 {
-            word.fetch_and(!bit, Ordering::Relaxed);
+        word.fetch_and(!bit, Ordering::Relaxed);
+        if deadline <= self.earliest.load(Ordering::Relaxed) && deadline != u64::MAX {
+            self.forget_earliest();
         }
     }
 
-    /// The members among the first `count` vCPUs.
+    /// Lets the earliest deadline be found anew.
+    pub fn forget_earliest(&self) {
+        self.earliest.store(UNKNOWN, Ordering::Relaxed);
+    }
+
+    /// Returns true if a deadline may have come at `time`.
+    #[must_use]
     #[inline]
-    pub fn members(&self, count: usize) -> impl Iterator<Item = VcpuNumber> {
-        let words = count.div_ceil(64).min(self.0.len());
-        let words = ((1u32 << words) - 1) as u8;
-        Members::new(words, |word| self.0[word].load(Ordering::Relaxed))
+    pub fn may_be_due(&self, time: u64) -> bool {
+        self.earliest.load(Ordering::Relaxed) <= time
+    }
+
+    /// Returns true if one of the first `count` vCPUs is a member.
+    #[must_use]
+    #[inline]
+    pub fn has_any(&self, count: usize) -> bool {
+        let mut words = self.members.iter().take(count.div_ceil(64));
+        words.any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Earliest deadline, by `find` if it has to be found anew.
+    #[inline]
+    pub fn earliest(&self, find: impl FnOnce() -> u64) -> u64 {
+        match self.earliest.load(Ordering::Relaxed) {
+            UNKNOWN => {
+                let found = find();
+                self.earliest.store(found, Ordering::Relaxed);
+                found
+            }
+            known => known,
+        }
+    }
+
+    /// Applies a function to each member among the first `count` vCPUs.
+    pub fn for_each(&self, count: usize, mut what: impl FnMut(usize)) {
+        for (place, word) in self.members.iter().enumerate().take(count.div_ceil(64)) {
+            let mut rest = word.load(Ordering::Relaxed);
+            while rest != 0 {
+                what(place * 64 + rest.trailing_zeros() as usize);
+                rest &= rest - 1;
+            }
+        }
     }
 }
 
@@ -195,6 +254,14 @@ impl Hart {
             offered_environment: AtomicU64::new(u64::MAX),
             environment: AtomicU64::new(0),
         }
+    }
+
+    /// Notes that `vcpu`, which is leaving this hart, waits here for an interrupt until `deadline`, in the board's time.
+    #[inline]
+    pub fn begin_wait(&self, vcpu: &Vcpu, state: &mut VcpuState, deadline: u64) {
+        vcpu.deadline.store(deadline, Ordering::Relaxed);
+        self.waiting.insert(vcpu.id, deadline);
+        state.waits_on = Some(self.index);
     }
 
     /// Sets the features that the hart was found to have.

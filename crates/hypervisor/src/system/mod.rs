@@ -56,7 +56,7 @@ use crate::system::groups::Groups;
 use crate::system::harts::Hart;
 use crate::system::report_space::ReportSpace;
 use crate::vm::Vm;
-use crate::vm::vcpu::Vcpu;
+use crate::vm::vcpu::{Vcpu, VcpuState};
 use board::Board;
 
 /// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
@@ -325,29 +325,23 @@ impl Hypervisor {
         &self.harts[hart.index()]
     }
 
-    /// The vCPUs that wait for an interrupt on `hart`.
-    pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
-        let waiting = hart.waiting.members(self.vcpus.len());
-        waiting.filter_map(|vcpu| self.vcpus.get(vcpu.index()))
+    /// Applies a function to each vCPU that waits for an interrupt on `hart`.
+    pub fn for_each_waiting_on(&self, hart: &Hart, mut what: impl FnMut(&Vcpu)) {
+        hart.waiting.for_each(self.vcpus.len(), |vcpu| {
+            if let Some(vcpu) = self.vcpus.get(vcpu) {
+                what(vcpu);
+            }
+        });
     }
 
-    /// Notes that `vcpu`, which has left `hart`, waits there for an interrupt.
-    pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
-        hart.waiting.insert(vcpu.id);
-    }
-
-    /// Ends the wait of `vcpu` on every hart.
-    pub fn end_every_wait(&self, vcpu: &Vcpu) {
-        for hart in &self.harts {
-            hart.waiting.remove(vcpu.id);
-        }
-    }
-
-    /// Ends the wait of `vcpu`, which is about to run. If it waited, it did so on the hart that it ran on last.
-    pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
-        if let Some(hart) = last.map(|hart| self.hart(hart)) {
+    /// Ends the wait of `vcpu`, which is about to run, if it waited.
+    #[inline]
+    pub fn end_wait(&self, vcpu: &Vcpu, state: &mut VcpuState) {
+        if let Some(hart) = state.waits_on.take() {
             // The scheduler's lock, by which the vCPU has come here, orders this behind the beginning of its wait.
-            hart.waiting.remove(vcpu.id);
+            let deadline = vcpu.deadline.load(Ordering::Relaxed);
+            vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+            self.hart(hart).waiting.remove(vcpu.id, deadline);
         }
     }
 

@@ -82,6 +82,7 @@ impl SupervisorState {
     }
 
     /// Loads the state. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
+    #[inline(always)]
     pub fn load(&self) {
         // SAFETY: VS-level registers have no effect on HS-mode; senvcfg and scounteren only on user modes.
         unsafe {
@@ -128,6 +129,7 @@ impl SupervisorState {
     }
 
     /// Saves the state and leaves vsatp = 0, so that the hart translates for no vCPU.
+    #[inline(always)]
     pub fn save(&mut self) {
         self.status = csr::read::<{ number::VSSTATUS }>();
         self.enabled = csr::read::<{ number::VSIE }>();
@@ -162,6 +164,8 @@ impl SupervisorState {
 pub struct VcpuState {
     pub context: GuestContext,
     pub supervisor: SupervisorState,
+    /// Hart on which it waits for an interrupt: `Hart::begin_wait`.
+    pub waits_on: Option<HartId>,
     /// Set if it has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
     /// Features that its guest has switched.
@@ -223,6 +227,7 @@ impl VcpuState {
             pauses: PauseWindow::default(),
             spinning: SpinHistory::default(),
             poll_history: PollHistory::default(),
+            waits_on: None,
             waits_for_word: false,
             reports_steal_time: false,
             steal_time: StealTime::default(),

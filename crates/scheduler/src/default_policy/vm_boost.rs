@@ -101,15 +101,13 @@ impl Scheduler {
         let harts = i64::from(self.shared.count());
         let weight = InverseWeight::of(u32::try_from(shares).unwrap_or(u32::MAX));
         let in_slice = weight.vruntime(self.config.slice).cast_signed() * harts;
-        let millisecond = Ticks::new(self.config.frequency / 1000);
-        let in_ms = weight.vruntime(millisecond).cast_signed() * harts;
+        let in_ms = weight.vruntime(self.millisecond).cast_signed() * harts;
         let min_lag = in_slice.min(MIN_LAG_MS * in_ms);
         let mut chosen = None;
         let mut largest = 0;
         // Of VMs with the same lag, the one after the last boosted.
-        let is_after = |vm: &VmId| before.vm.is_none_or(|last| *vm > last);
-        let in_turn = vms.iter().filter(is_after);
-        for vm in in_turn.chain(vms.iter().filter(|vm| !is_after(vm))) {
+        let is_after = |vm: VmId| before.vm.is_none_or(|last| vm > last);
+        for vm in vms.iter() {
             let Some(entry) = self.vms[vm.index()].as_mut() else {
                 continue;
             };
@@ -127,21 +125,23 @@ impl Scheduler {
                 lag = -(in_slice / 2);
             }
             entry.boost_vruntime = reference.wrapping_add((mean - lag).cast_unsigned());
-            if lag > min_lag && lag > largest {
+            let is_next = lag > largest
+                || lag == largest && is_after(vm) && chosen.is_some_and(|other| !is_after(other));
+            if lag > min_lag && is_next {
                 largest = lag;
                 chosen = Some(vm);
             }
         }
-        let chosen = choice::vm(chosen, vms);
-        self.vm_boost.vm = chosen;
+        let Some(chosen) = choice::vm(chosen, vms) else {
+            return;
+        };
+        self.vm_boost.vm = Some(chosen);
         // vCPUs of the VM whose slices have ended, and those out of service, come next in their order: none waits for a service round.
         let members = self.boosted_vcpus();
         self.move_members(Queue::TimeSliceEnd, members, Queue::ProperReady);
         self.move_members(Queue::OutService, members, Queue::ProperReady);
         self.vm_boost.lag = largest;
-        let share = chosen
-            .and_then(|vm| self.vms[vm.index()].as_ref())
-            .map_or(0, |vm| vm.share);
+        let share = self.share(chosen);
         let max_harts = boosted_harts(share, harts, shares);
         self.vm_boost.max_harts = u32::try_from(max_harts).unwrap_or(u32::MAX);
     }
@@ -166,18 +166,17 @@ impl Scheduler {
                     .wrapping_add(vm.inverse_weight.vruntime(ran - accounted));
             }
         }
-        let wanting = |vm: &VmId| {
-            self.vms[vm.index()].is_some_and(|entry| {
-                !entry.dedicated && !entry.vcpus.intersection(wants).is_empty()
-            })
-        };
-        let vms: VmSet = self.present.iter().filter(wanting).collect();
+        let mut vms = VmSet::EMPTY;
         let mut reference = None;
         let (mut shares, mut sum, mut count) = (0_i64, 0_i64, 0);
-        for vm in vms.iter() {
+        for vm in self.present.iter() {
             let Some(entry) = self.vms[vm.index()].as_ref() else {
                 continue;
             };
+            if entry.dedicated || entry.vcpus.intersection(wants).is_empty() {
+                continue;
+            }
+            vms.insert(vm);
             let from = *reference.get_or_insert(entry.boost_vruntime);
             let share = i64::from(entry.share);
             shares += share;

@@ -32,8 +32,7 @@ impl Vm {
     fn clamp_lag(&mut self, other: VirtualTime, slice: Ticks) {
         let max = Ticks::new(slice.get().saturating_mul(MAX_LAG_SLICES));
         let max = self.inverse_weight.vruntime(max);
-        let lag = other.since(self.wakeup_vruntime);
-        if u64::try_from(lag).is_ok_and(|lag| lag > max) {
+        if other.since(self.wakeup_vruntime) > max.cast_signed() {
             self.wakeup_vruntime = other.before(max);
         }
     }
@@ -54,30 +53,36 @@ impl Scheduler {
     }
 
     /// Returns true if the VM of `vcpu` lags enough to preempt `run`, which has had its hart for `ran`.
+    #[inline(always)]
     fn lags_behind(&mut self, vcpu: VcpuId, run: Run, ran: Ticks) -> bool {
-        let ids = [vcpu, run.vcpu].map(|vcpu| self.vcpus[vcpu.index()].as_ref());
-        let [Some(mine), Some(theirs)] = ids.map(|entry| entry.map(|entry| entry.vm.index()))
-        else {
+        let (Some(mine), Some(theirs)) = (
+            self.vcpus[vcpu.index()].as_ref(),
+            self.vcpus[run.vcpu.index()].as_ref(),
+        ) else {
             return false;
         };
-        let slice = self.config.slice;
-        let Ok([Some(mine), Some(theirs)]) = self.vms.get_disjoint_mut([mine, theirs]) else {
-            // They are partners.
-            return false;
-        };
-        if mine.dedicated || theirs.dedicated {
+        if mine.vm == theirs.vm || mine.dedicated || theirs.dedicated {
             return false;
         }
-        theirs.clamp_lag(mine.wakeup_vruntime, slice);
+        let (mine, theirs) = (mine.vm.index(), theirs.vm.index());
+        let slice = self.config.slice;
+        let own = self.vms[mine].as_ref().map(|vm| vm.wakeup_vruntime);
+        let (Some(own), Some(theirs)) = (own, self.vms[theirs].as_mut()) else {
+            return false;
+        };
+        theirs.clamp_lag(own, slice);
         let now = theirs
             .wakeup_vruntime
             .after(theirs.inverse_weight.vruntime(ran));
+        let Some(mine) = self.vms[mine].as_mut() else {
+            return false;
+        };
         mine.clamp_lag(now, slice);
         let enough = mine.inverse_weight.vruntime(Ticks::new(
             slice.get().saturating_mul(PREEMPTION_LAG_SLICES),
         ));
         let lag = now.since(mine.wakeup_vruntime);
-        choice::either(u64::try_from(lag).is_ok_and(|lag| lag >= enough))
+        choice::either(lag >= enough.cast_signed())
     }
 
     /// Hart that `vcpu` would take from another vCPU if it were woken now: its last one, if no hart is free, no preemption is pending
@@ -174,7 +179,14 @@ impl Scheduler {
         let Some(run) = self.harts[hart.index()].run() else {
             return VcpuSet::EMPTY;
         };
-        let lags = |&vcpu: &VcpuId| self.lags_behind(vcpu, run, Ticks::ZERO);
-        watched.iter().filter(lags).collect()
+        let mut lagging = VcpuSet::EMPTY;
+        let mut rest = watched;
+        while let Some(vcpu) = rest.first() {
+            rest.remove(vcpu);
+            if self.lags_behind(vcpu, run, Ticks::ZERO) {
+                lagging.insert(vcpu);
+            }
+        }
+        lagging
     }
 }

@@ -193,10 +193,11 @@ impl Scheduler {
     #[must_use]
     #[inline]
     pub fn may_spin_undetected(&self, hart: HartId) -> bool {
-        self.waits_for_words()
-            && self.running(hart).is_some_and(|vcpu| {
-                !self.has_own_hart(vcpu) && self.partners(vcpu) != VcpuSet::only(vcpu)
-            })
+        let Some(vcpu) = self.running(hart).filter(|_| self.watches_words) else {
+            return false;
+        };
+        let entry = self.vcpus[vcpu.index()].as_ref();
+        entry.is_some_and(|entry| !entry.dedicated && entry.partners != VcpuSet::only(vcpu))
     }
 
     /// Word waiters of `waiting` that no other hart polls, because none is idle.

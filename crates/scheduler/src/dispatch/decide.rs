@@ -164,7 +164,7 @@ impl Scheduler {
             // There is no such vCPU in any queue.
             return self.become_idle(hart, now);
         };
-        let left = entry.slice;
+        let (left, vm) = (entry.slice, entry.vm);
         entry.phase = Phase::Running(hart);
         entry.word = None;
         entry.woken = false;
@@ -189,13 +189,7 @@ impl Scheduler {
         } = self.terms(hart, vcpu);
         let end = sliced.then(|| match contended {
             _ if self.is_column(hart) => self.slot_end(now),
-            true if self
-                .vm_boost
-                .vm
-                .is_some_and(|vm| self.vm_of(vcpu) == Some(vm)) =>
-            {
-                left
-            }
+            true if self.vm_boost.vm == Some(vm) => left,
             true => left.min(self.quantity_left(vcpu)),
             false => left,
         });

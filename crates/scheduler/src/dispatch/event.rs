@@ -139,14 +139,27 @@ impl Scheduler {
 
     /// Makes a vCPU ready behind the others of one subqueue.
     pub(crate) fn ready_in(&mut self, queue: Queue, vcpu: VcpuId, now: Ticks) {
+        self.ready_before(None, queue, vcpu, now);
+    }
+
+    /// Makes a vCPU ready before `next` of one subqueue, or behind all others there.
+    pub(crate) fn ready_before(
+        &mut self,
+        next: Option<VcpuId>,
+        queue: Queue,
+        vcpu: VcpuId,
+        now: Ticks,
+    ) {
         let slice = self.config.slice;
-        self.self_wait_ready.remove(vcpu);
-        self.word_waiters.remove(vcpu);
-        self.uninterruptible.remove(vcpu);
         let out = self.is_out_of_service(vcpu);
-        let Some(entry) = self.vcpu_mut(vcpu) else {
+        let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
             return;
         };
+        if entry.phase == Phase::SelfWait {
+            self.self_wait_ready.remove(vcpu);
+            self.word_waiters.remove(vcpu);
+            self.uninterruptible.remove(vcpu);
+        }
         entry.phase = Phase::Ready;
         entry.word = None;
         entry.woken = false;
@@ -156,8 +169,10 @@ impl Scheduler {
         if entry.paused {
             return;
         }
-        self.queues
-            .push_last(if out { Queue::OutService } else { queue }, vcpu);
+        match out {
+            true => self.queues.push_last(Queue::OutService, vcpu),
+            false => self.queues.insert(queue, vcpu, next),
+        }
     }
 
     /// Makes a vCPU ready before all that have not waited for a whole service round.

@@ -7,7 +7,6 @@ use crate::dispatch::hart::Doing;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::Phase;
 use crate::policies::queues::Queue;
-use crate::policies::service::Service;
 use crate::policies::spin::rule::{KnownWait, Suspend};
 
 /// A completed run of a vCPU on a hart.
@@ -135,26 +134,21 @@ impl Scheduler {
     /// Ends a full slice. A vCPU that is owed service from earlier rounds gets another one at once.
     #[inline(never)]
     fn end_slice(&mut self, vcpu: VcpuId, now: Ticks) {
-        if self.service(vcpu).is_some_and(Service::is_owed) {
+        let service = self.service(vcpu).copied();
+        if service.is_some_and(|service| service.is_owed()) {
             let slice = self.config.slice;
             return self.make_ready_first(vcpu, slice, now);
         }
-        self.ready_in(Queue::TimeSliceEnd, vcpu, now);
-        let by_service = self.rules.orders_by_service;
-        if !by_service || self.queues.queue_of(vcpu) != Some(Queue::TimeSliceEnd) {
-            return;
-        }
         // Paper 002 §3.4: at the end of a slice, vCPUs with less service come first.
-        let Some(mine) = self.service(vcpu) else {
-            return;
+        let others = self.queues.members(Queue::TimeSliceEnd);
+        let next = match service.filter(|_| self.rules.orders_by_service && !others.is_empty()) {
+            Some(mine) => self.queues.iter(Queue::TimeSliceEnd).find(|&other| {
+                let other = self.service(other);
+                other.is_some_and(|other| other.has_less_left(&mine))
+            }),
+            None => None,
         };
-        let next = self.queues.iter(Queue::TimeSliceEnd).find(|&other| {
-            let other = self.service(other);
-            other.is_some_and(|other| other.has_less_left(mine))
-        });
-        if next.is_some() {
-            self.queues.insert(Queue::TimeSliceEnd, vcpu, next);
-        }
+        self.ready_before(next, Queue::TimeSliceEnd, vcpu, now);
     }
 
     /// Suspends a spin as the policy says.

@@ -172,6 +172,7 @@ impl Scheduler {
     pub fn set_spin(&mut self, policy: SpinPolicy, now: Ticks) -> Kicks {
         let had_matrix = self.co_schedules();
         self.config.spin = policy;
+        self.note_spin_policy();
         self.spin_waits.release_all(VcpuSet::from_bits(u64::MAX));
         for hart in self.online.iter() {
             self.harts[hart.index()].skip = None;

@@ -14,16 +14,17 @@ impl Scheduler {
             .intersection(self.candidates(hart))
     }
 
-    /// Next vCPU out of the ready queue, by the rules of paper 000 §3.2.2, but never `skip`.
+    /// Next of `candidates`, which are dispatchable on `hart`, out of the ready queue, by the rules of paper 000 §3.2.2.
     #[inline(never)]
-    pub(crate) fn next_ready(&mut self, hart: HartId, skip: Option<VcpuId>) -> Option<VcpuId> {
+    pub(crate) fn next_ready(&mut self, hart: HartId, candidates: VcpuSet) -> Option<VcpuId> {
         // Each iteration but the last empties a subqueue into another, so a few are enough.
         for _ in 0..4 {
-            if let Some(vcpu) = self.next_proper_ready(hart, skip) {
+            let proper_ready = self.queues.members(Queue::ProperReady);
+            if !candidates.intersection(proper_ready).is_empty()
+                && let Some(vcpu) = self.next_proper_ready(hart, candidates)
+            {
                 return Some(vcpu);
             }
-            let skipped = skip.map_or(VcpuSet::EMPTY, VcpuSet::only);
-            let candidates = self.dispatchable_on(hart).without(skipped);
             let time_slice_end = self.queues.members(Queue::TimeSliceEnd);
             if !candidates.intersection(time_slice_end).is_empty() {
                 let here = self.may_run[hart.index()];
@@ -48,23 +49,19 @@ impl Scheduler {
         None
     }
 
-    /// Next vCPU out of the proper-ready queue: one that ran here last, unless another one was passed over too often. vCPUs of VMs out of service
-    /// move to that queue.
-    fn next_proper_ready(&mut self, hart: HartId, skip: Option<VcpuId>) -> Option<VcpuId> {
-        let here = self.candidates(hart);
+    /// Next of `candidates` out of the proper-ready queue: one that ran here last, unless another one was passed over too often. vCPUs of VMs out of
+    /// service move to that queue.
+    fn next_proper_ready(&mut self, hart: HartId, candidates: VcpuSet) -> Option<VcpuId> {
         let mut first = None;
         let mut chosen = None;
         let mut cursor = self.queues.first(Queue::ProperReady);
         while let Some(vcpu) = cursor {
             cursor = self.queues.after(vcpu);
-            if !here.contains(vcpu) || self.spin_waits.waits(vcpu) {
+            if !candidates.contains(vcpu) {
                 continue;
             }
             if self.is_out_of_service(vcpu) {
                 self.queues.push_last(Queue::OutService, vcpu);
-                continue;
-            }
-            if Some(vcpu) == skip {
                 continue;
             }
             let Some(entry) = self.vcpus[vcpu.index()].as_ref() else {
@@ -77,6 +74,7 @@ impl Scheduler {
             }
         }
         let chosen = chosen.or(first)?;
+        let here = self.candidates(hart);
         let mut cursor = self
             .queues
             .first(Queue::ProperReady)

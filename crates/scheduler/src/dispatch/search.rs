@@ -45,8 +45,9 @@ impl Scheduler {
             return Some(vcpu);
         }
         let skip = self.harts[hart.index()].skip;
-        self.next_ready(hart, skip)
-            .or_else(|| skip.and_then(|_| self.next_ready(hart, None)))
+        let skipped = skip.map_or(VcpuSet::EMPTY, VcpuSet::only);
+        self.next_ready(hart, dispatchable.without(skipped))
+            .or_else(|| skip.and_then(|_| self.next_ready(hart, dispatchable)))
     }
 
     /// First self-waiting vCPU that may continue and may run here (paper 002 §3.4): one whose turn at a lock has come goes before one with an

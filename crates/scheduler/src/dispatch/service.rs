@@ -61,9 +61,8 @@ impl Scheduler {
 
     /// Time that `vcpu` may run before it goes out of service, at least a millisecond: shorter runs cost more than they serve.
     pub(crate) fn quantity_left(&self, vcpu: VcpuId) -> Ticks {
-        let shortest = Ticks::new(self.config.frequency.div_ceil(1000));
         let left = self.service(vcpu).map(Service::credit);
-        left.map_or(Ticks::new(u64::MAX), |left| left.max(shortest))
+        left.map_or(Ticks::new(u64::MAX), |left| left.max(self.millisecond))
     }
 
     /// Charges time in which other vCPUs wanted the hart: at least a tick, so that no number of short runs is free.

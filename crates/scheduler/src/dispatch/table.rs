@@ -10,6 +10,7 @@ use crate::dispatch::hart::{Doing, Hart, Run};
 use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
 use crate::policies::gang::Slots;
 use crate::policies::queues::{Queue, Queues};
+use crate::policies::spin::SpinPolicy;
 use crate::policies::spin_waits::SpinWaits;
 use crate::policies::vm_boost::VmBoost;
 use crate::policies::wait::rules::Rules;
@@ -24,10 +25,16 @@ pub struct Scheduler {
     /// Rules of the wait policy.
     pub(crate) rules: Rules,
     pub(crate) config: Config,
+    /// A millisecond, rounded up: for each dispatch.
+    pub(crate) millisecond: Ticks,
     /// Each vCPU that shares harts has a service account of its own.
     pub(crate) per_vcpu_accounts: bool,
     /// Other schedulers serve other vCPUs of the same VMs.
     pub(crate) is_one_of_several: bool,
+    /// The slots of a matrix say which vCPU runs: a copy, for each dispatch ([`Scheduler::note_spin_policy`]).
+    pub(crate) has_matrix: bool,
+    /// The spin policy uses what a spinning vCPU waits for: a copy too.
+    pub(crate) watches_words: bool,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
@@ -97,14 +104,17 @@ impl Scheduler {
         for hart in harts.iter() {
             table[hart.index()] = Hart::new(true);
         }
-        Ok(Self {
+        let mut scheduler = Self {
             config,
+            millisecond: Ticks::new(config.frequency.div_ceil(1000)),
             rules: config.wait.rules(),
             vm_boost: VmBoost::default(),
             preempted_harts: HartSet::EMPTY,
             preempting: [None; MAX_HARTS],
             per_vcpu_accounts: config.placement == Placement::Fixed,
             is_one_of_several: false,
+            has_matrix: false,
+            watches_words: false,
             slots: Slots::new(),
             occupied: VcpuSet::EMPTY,
             present: VmSet::EMPTY,
@@ -131,7 +141,17 @@ impl Scheduler {
             in_place: HartSet::EMPTY,
             relaxed: HartSet::EMPTY,
             others_have_surplus: false,
-        })
+        };
+        scheduler.note_spin_policy();
+        Ok(scheduler)
+    }
+
+    /// Updates what follows from the spin policy.
+    pub(crate) fn note_spin_policy(&mut self) {
+        let spin = self.config.spin;
+        self.has_matrix =
+            cfg!(feature = "papers") && spin == SpinPolicy::Gang && !self.is_one_of_several;
+        self.watches_words = spin.rule().waits_for_words();
     }
 
     /// Configuration in force.
@@ -143,13 +163,13 @@ impl Scheduler {
     /// Share of a VM, also while it does not share; 1 if there is no such VM.
     #[must_use]
     pub fn share(&self, vm: VmId) -> u32 {
-        self.vms[vm.index()].map_or(1, |vm| vm.share)
+        self.vms[vm.index()].as_ref().map_or(1, |vm| vm.share)
     }
 
     /// Returns true if the spin policy uses what a spinning vCPU waits for.
     #[must_use]
-    pub fn waits_for_words(&self) -> bool {
-        self.config.spin.rule().waits_for_words()
+    pub const fn waits_for_words(&self) -> bool {
+        self.watches_words
     }
 
     /// vCPU `number` of a VM.
@@ -277,6 +297,7 @@ impl Scheduler {
     }
 
     /// vCPUs that a hart may dispatch next, once they are ready: those for which [`Scheduler::may_dispatch`] names it.
+    #[inline]
     pub(crate) fn candidates(&self, hart: HartId) -> VcpuSet {
         let here = self.may_run[hart.index()];
         if self.always_moves() && self.shared.contains(hart) {

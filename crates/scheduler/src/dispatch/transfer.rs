@@ -41,6 +41,7 @@ impl Scheduler {
     /// Registers a VM that has no vCPU here yet, and shares.
     pub(crate) fn register_vm(&mut self, vm: VmId, share: u32, placement: Placement) {
         self.is_one_of_several = true;
+        self.note_spin_policy();
         self.vms[vm.index()] = VcpuId::new(0).map(|first| Vm {
             first,
             vcpus: VcpuSet::EMPTY,

@@ -4,13 +4,12 @@ use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::config::Placement;
 use crate::dispatch::table::Scheduler;
 use crate::policies::gang::{NO_ROW, Rows};
-use crate::policies::spin::SpinPolicy;
 
 impl Scheduler {
     /// Returns true if the slots of the matrix say which vCPU runs.
     #[inline]
-    pub(crate) fn co_schedules(&self) -> bool {
-        cfg!(feature = "papers") && self.config.spin == SpinPolicy::Gang && !self.is_one_of_several
+    pub(crate) const fn co_schedules(&self) -> bool {
+        cfg!(feature = "papers") && self.has_matrix
     }
 
     /// Lays out the matrix: VMs in the order of their ids, so that a new one leaves the others where they are.
