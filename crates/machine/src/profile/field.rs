@@ -401,6 +401,22 @@ const UART: &[Row] = &[time(
     "nanoseconds_per_character",
     "time of a character on its line",
 )];
+const IOMMU: &[Row] = &[
+    number(
+        "contexts",
+        (0, 4096),
+        "contexts",
+        "of devices, and of processes, that it keeps",
+    ),
+    number("entries", (0, 4096), "translations", "that it keeps"),
+    flag(
+        "message_tables",
+        "whether it has MSI page tables, and contexts of 64 bytes",
+    ),
+    cycles("hit", "a translation, for each page of an access"),
+    cycles("step", "a reference to memory of a walk"),
+    cycles("command", "a command"),
+];
 const OPTIONS: &[Row] = &[
     flag(
         "counter_filters",
@@ -474,6 +490,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("network.faults.lost_interrupts", CHANCE, Need::Never),
     ("network.faults.late_interrupts", CHANCE, Need::Never),
     ("network.faults", LATE, Need::Never),
+    ("iommu", IOMMU, Need::Never),
     ("uart", UART, Need::Never),
     ("options", OPTIONS, Need::Never),
     ("extensions", EXTENSIONS, Need::Never),
