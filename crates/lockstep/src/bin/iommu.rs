@@ -46,6 +46,9 @@ fn main() -> ExitCode {
                 "{} programs of {} commands and {} refusals with {} accesses beside model: {} differ",
                 found.programs, found.commands, found.refused, found.accesses, found.differ
             );
+            for (cause, records) in found.causes {
+                let _ = writeln!(output, "cause {cause}: {records} records");
+            }
             ExitCode::from(u8::from(found.differ != 0))
         }
         Err(error) => {

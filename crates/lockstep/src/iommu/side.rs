@@ -21,6 +21,22 @@ pub enum Outcome {
     File(u64, u64, u32),
 }
 
+impl Outcome {
+    /// Without the bits that the model cuts off. Where neither stage translates, those are what an address has above 56 bits; such an access
+    /// of ours reaches nothing. Of a file's address in an MSI page table they are the upper nine, which C's rules for shifts of bit-fields
+    /// lose.
+    #[must_use]
+    pub fn without_high_bits(self) -> Self {
+        match self {
+            Self::Physical(physical) => Self::Physical(physical & ((1 << 56) - 1)),
+            Self::File(file, notice, identity) => {
+                Self::File(file & ((1 << 47) - 1), notice, identity)
+            }
+            other @ Self::Refused => other,
+        }
+    }
+}
+
 /// Our IOMMU.
 #[derive(Debug)]
 pub struct Ours {

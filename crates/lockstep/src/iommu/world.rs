@@ -37,8 +37,8 @@ pub struct Leaf {
 pub struct Device {
     /// Its id.
     pub id: u32,
-    /// Address of its context.
-    pub context: u64,
+    /// True if a first stage translates, or a process directory says which.
+    pub has_first: bool,
     /// `iohgatp`.
     pub second: u64,
     /// Processes of its directory, or 0.
@@ -144,16 +144,13 @@ impl World {
         }
         let context = table + (id & ((1 << low) - 1)) * size;
         let guest = number as u64 + 1;
-        let mode = |random: &mut Random| match random.below(4) {
-            0 => 0,
-            mode => mode + 7,
-        };
+        let capabilities = self.capabilities;
+        let mode = |shift: u64, random: &mut Random| random_mode(capabilities, shift, random);
         let mut device = Device {
             id: id as u32,
-            context,
             ..Device::default()
         };
-        let mode_of_second = mode(random);
+        let mode_of_second = mode(capabilities::GUEST_MODE_SHIFT, random);
         if mode_of_second != 0 {
             let root = self.page(4);
             device.second = mode_of_second << 60 | guest << 44 | root >> 12;
@@ -168,10 +165,11 @@ impl World {
             device.processes = 3;
             self.processes(number, &device, pscid, random)
         } else {
-            let mode = mode(random);
+            let mode = mode(capabilities::MODE_SHIFT, random);
             self.first_stage((number, pscid as u32), &device, mode, random)
         };
-        for _ in 0..6 {
+        device.has_first = first != 0;
+        for _ in 0..14 {
             let physical = DATA + random.below(64) * 4096;
             let address = random_guest(device.second >> 60, random);
             self.map_second(number, &device, (address, physical), false, random);
@@ -232,10 +230,7 @@ impl World {
                 }
                 table = self.load(table) >> 10 << 12;
             }
-            let mode = match random.below(4) {
-                0 => 0,
-                mode => mode + 7,
-            };
+            let mode = random_mode(self.capabilities, capabilities::MODE_SHIFT, random);
             let own = pscid + process + 1;
             let first = self.first_stage((number, own as u32), device, mode, random);
             let rights = random.bits() & 6;
@@ -288,7 +283,10 @@ impl World {
                         let global = if random.chance(10) { 1 << 5 } else { 0 };
                         self.put(at, next >> 2 | VALID | global);
                     }
-                    table = self.load(at) >> 10 << 12;
+                    table = (self.load(at) >> 10 & ((1 << 44) - 1)) << 12;
+                    if table >= self.next {
+                        break;
+                    }
                     level -= 1;
                     continue;
                 }
@@ -339,7 +337,10 @@ impl World {
                     let next = self.page(1);
                     self.put(at, next >> 2 | VALID);
                 }
-                table = self.load(at) >> 10 << 12;
+                table = (self.load(at) >> 10 & ((1 << 44) - 1)) << 12;
+                if table >= self.next {
+                    return;
+                }
                 level -= 1;
                 continue;
             }
@@ -360,6 +361,16 @@ impl World {
             }
             return;
         }
+    }
+}
+
+/// A mode of page tables, mostly one that there is.
+fn random_mode(capabilities: u64, shift: u64, random: &mut Random) -> u64 {
+    let mode = random.pick(&[0, 8, 8, 9, 9, 10, 10]);
+    let is_there = capabilities >> (mode + shift) & 1 != 0;
+    match mode == 0 || is_there || random.chance(5) {
+        true => mode,
+        false => 8,
     }
 }
 
@@ -413,8 +424,8 @@ pub fn random_address(random: &mut Random) -> u64 {
 
 /// A guest physical address.
 pub fn random_guest(mode: u64, random: &mut Random) -> u64 {
-    let pages = [0x3_0000, 0x3_0001, 0x3_0200, 0x8_0000, 1 << 28, FILES];
-    let page: u64 = random.pick(&pages) + random.below(3);
+    let pages = [0x3_0000, 0x3_0000, 0x3_0200, 1 << 28, FILES];
+    let page: u64 = random.pick(&pages) + random.below(2);
     match mode {
         0 => DATA + random.below(64) * 4096,
         _ => page << 12,
@@ -424,17 +435,17 @@ pub fn random_guest(mode: u64, random: &mut Random) -> u64 {
 /// An entry that maps a page, mostly sound.
 fn random_leaf(address: u64, level: u32, random: &mut Random) -> u64 {
     let mut number = address >> 12;
-    if !random.chance(5) {
+    if !random.chance(2) {
         number &= !((1 << (9 * level)) - 1);
     }
     let mut entry = FULL;
-    if random.chance(40) {
+    if random.chance(20) {
         entry = random.bits() & 0xff | VALID;
     }
-    if random.chance(10) {
+    if random.chance(6) {
         entry |= random.bits() & 3 << 61;
     }
-    if random.chance(10) {
+    if random.chance(6) {
         entry |= CONTIGUOUS;
         if random.chance(70) {
             number = number & !0xf | 8;

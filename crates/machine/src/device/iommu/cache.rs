@@ -27,6 +27,8 @@ pub struct Entry {
     pub address: u64,
     /// Bytes that it translates, a power of two.
     pub bytes: u64,
+    /// Bytes of the page that the first stage's entry maps, and of the second's: an entry is dropped by any address of its page.
+    pub pages: [u64; 2],
     /// Guest physical address of the first byte.
     pub guest: u64,
     /// Physical address of the first byte.
@@ -137,7 +139,8 @@ impl Caches {
                 return true;
             };
             let is_its = process.is_none_or(|process| process == own && !entry.is_global());
-            let is_there = address.is_none_or(|address| entry.translates(address));
+            let [page, _] = entry.pages;
+            let is_there = address.is_none_or(|address| (address ^ entry.address) < page);
             entry.space.guest != guest || !is_its || !is_there
         });
     }
@@ -150,8 +153,8 @@ impl Caches {
                 return true;
             };
             let is_its = guest.is_none_or(|guest| guest == own);
-            let offset = |address: u64| address.wrapping_sub(entry.guest);
-            let is_there = address.is_none_or(|address| offset(address) < entry.bytes);
+            let [_, page] = entry.pages;
+            let is_there = address.is_none_or(|address| (address ^ entry.guest) < page);
             !is_its || !is_there
         });
     }

@@ -66,7 +66,8 @@ impl Iommu {
         }
         let has_files = self.registers.capabilities & capabilities::MSI_MRIF != 0;
         match bits(entry, 2, 1) {
-            message::PAGE if entry & PAGE_RESERVED == 0 && second == 0 => {
+            // The second doubleword is software's.
+            message::PAGE if entry & PAGE_RESERVED == 0 => {
                 let physical = bits(entry, 53, 10) << 12 | address & 0xfff;
                 Ok(Some(Place::Physical(physical)))
             }

@@ -215,8 +215,8 @@ impl Iommu {
         if message.is_some() && access == Access::Execute {
             return Err(Refusal::access(access));
         }
-        let (place, bytes, second) = match message {
-            Some(place) => (place, 4096, PERMISSIONS),
+        let (place, bytes, page, second) = match message {
+            Some(place) => (place, 4096, 4096, PERMISSIONS),
             None => {
                 let inner = self.second_stage(guest, access, false, context, memory);
                 let inner = inner.map_err(|trouble| match trouble {
@@ -228,7 +228,12 @@ impl Iommu {
                     0 => inner.bytes,
                     _ => 4096,
                 };
-                (Place::Physical(inner.physical), bytes, inner.entry)
+                (
+                    Place::Physical(inner.physical),
+                    bytes,
+                    inner.bytes,
+                    inner.entry,
+                )
             }
         };
         let bytes = bytes.min(outer.bytes);
@@ -239,6 +244,7 @@ impl Iommu {
                 space,
                 address: start(address),
                 bytes,
+                pages: [outer.bytes, page],
                 guest: start(guest),
                 physical: start(physical),
                 first: outer.entry,
