@@ -4,7 +4,7 @@ use riscv::iommu::{
     CQB, CQCSR, CQH, CQT, DDTP, FQB, FQCSR, FQT, IPSR, MSI_TABLE, cause, command, control, fault,
     queue,
 };
-use riscv::page_table::{ACCESSED, DIRTY, EXECUTE, READ, USER, WRITE};
+use riscv::page_table::{ACCESSED, DIRTY, READ, USER, WRITE};
 
 use super::*;
 use crate::device::FlatMemory;
@@ -169,7 +169,7 @@ fn refusals_are_reported_with_a_message() {
 #[test]
 fn translations_stay_until_they_are_invalidated() {
     let mut bench = Bench::new();
-    let mut read = |bench: &mut Bench| bench.access(Access::Read, ADDRESS);
+    let read = |bench: &mut Bench| bench.access(Access::Read, ADDRESS);
     let (old, new) = (
         Ok(Place::Physical(DATA)),
         Ok(Place::Physical(DATA + 0x1000)),
