@@ -15,6 +15,7 @@ SOURCES = {
     "riscv-test-env": ("https://github.com/riscv/riscv-test-env", None),
     "riscv-arch-test": ("https://github.com/riscv-non-isa/riscv-arch-test", "cd94912fed2aab75d7d5f115b441da0813fdce8d"),
     "riscv-vector-tests": ("https://github.com/chipsalliance/riscv-vector-tests", "b30515ed611177fd7688fc8129d877698237481a"),
+    "riscv-iommu": ("https://github.com/riscv-non-isa/riscv-iommu", "14fd391692c9d0476ba966dbde6095cb5aa6048d"),
 }
 
 

@@ -12,9 +12,10 @@ use std::hash::{DefaultHasher, Hash};
 const INIT: &str = include_str!("../../../guests/pci");
 /// The packages of its programs; the others are on the disk.
 const PACKAGES: [&str; 1] = ["busybox-static"];
-/// The modules that it loads. The drivers of the bridge and of virtio's transport are in the kernel.
-const MODULES: [&str; 7] = [
+/// The modules that it loads. The drivers of the bridge and of virtio's transport over PCI are in the kernel.
+const MODULES: [&str; 8] = [
     "nvme",
+    "virtio_mmio",
     "virtio_blk",
     "ahci",
     "sd_mod",

@@ -10,6 +10,7 @@ pub mod csr;
 pub mod departures;
 pub mod elf;
 pub mod harness;
+pub mod iommu;
 pub mod layout;
 pub mod lockstep;
 pub mod oracle;

@@ -32,5 +32,5 @@ pub mod translation;
 pub mod vector;
 pub mod zicsr;
 
-pub use machine::{Config, Limit, Machine, MachineError, Stop};
+pub use machine::{Config, Limit, Machine, MachineError, Stop, iommu};
 pub use system::{Limits, System};

@@ -17,6 +17,7 @@ fn ours(harts: u32, guest_files: u8, memory: u64) -> Vec<u8> {
         guest_files,
         interrupt_ids: 255,
         virtio_slots: 8,
+        pci: None,
         clock: Clock::new(1_000_000_000, 10_000_000),
         isa: Isa {
             base: "rv64i".to_owned(),

@@ -17,6 +17,7 @@ pub mod instruction;
 pub mod interrupt;
 pub mod iommu;
 pub mod page_table;
+pub mod pci;
 pub mod plic;
 pub mod sbi;
 pub mod uart;

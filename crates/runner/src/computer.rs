@@ -14,7 +14,7 @@ pub(crate) mod simulator;
 mod uplink;
 
 pub use ::machine::front::firmware;
-pub use board::{Chosen, Shift};
+pub use board::{Bridge, Chosen, Shift};
 pub use error::ComputerError;
 pub use interface::{Attendance, Computer, Early, End, GRACE, POWER_OFF_KEYS, Piece, Setup};
 pub use process::Process;

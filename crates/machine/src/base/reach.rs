@@ -1,5 +1,7 @@
 //! Memory as others than harts reach it.
 
+use super::Cycles;
+
 /// An access that nothing answers: the hart raises an access-fault exception for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nothing answers at this address with this width")]
@@ -24,4 +26,13 @@ pub trait Memory {
 
     /// Tests whether `length` bytes at `address` are all RAM.
     fn contains(&self, address: u64, length: u64) -> bool;
+
+    /// Translates the addresses of an access that is to come, where a device's addresses are translated: the time that this takes is
+    /// known then.
+    fn prepare(&mut self, _address: u64, _length: u64, _store: bool) {}
+
+    /// Takes the time that translations have taken since this was last asked.
+    fn take_time(&mut self) -> Cycles {
+        Cycles(0)
+    }
 }

@@ -6,6 +6,34 @@ use super::map;
 use crate::base::Clock;
 use crate::extension::{Extensions, Isa, PURGE_MASK, PURGE_MASK_HARTS};
 
+/// A host bridge of PCI Express.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PciConfig {
+    /// IOMMU behind which the bridge's devices are, if there is one.
+    pub iommu: Option<IommuConfig>,
+}
+
+/// How much an IOMMU keeps, and what it can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IommuConfig {
+    /// Device contexts, and process contexts, that it keeps.
+    pub contexts: u16,
+    /// Translations that it keeps.
+    pub entries: u16,
+    /// True if it has MSI page tables, which lead to files in memory too, and contexts of 64 bytes.
+    pub message_tables: bool,
+}
+
+impl Default for IommuConfig {
+    fn default() -> Self {
+        Self {
+            contexts: 16,
+            entries: 64,
+            message_tables: true,
+        }
+    }
+}
+
 /// A board's make-up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardConfig {
@@ -19,6 +47,8 @@ pub struct BoardConfig {
     pub interrupt_ids: u16,
     /// Number of virtio-mmio slots, 0..=8.
     pub virtio_slots: usize,
+    /// Host bridge of PCI Express, if there is one.
+    pub pci: Option<PciConfig>,
     /// Frequencies.
     pub clock: Clock,
     /// Instruction set of the harts.

@@ -72,6 +72,30 @@ pub const VIRTIO_STRIDE: u64 = 0x1000;
 pub const VIRTIO_SOURCE: u32 = 1;
 /// Most virtio-mmio slots: source 9 is the last before the UART's.
 pub const VIRTIO_SLOTS: usize = 8;
+/// IOMMU.
+pub const IOMMU: Window = window(0x301_0000, 0x1000);
+/// The APLIC source of the IOMMU's first wire; the others follow.
+pub const IOMMU_SOURCE: u32 = 36;
+/// Configuration space of PCI Express (ECAM): 256 buses.
+pub const PCI_CONFIGURATION: Window = window(0x3000_0000, 0x1000_0000);
+/// Window of 32-bit addresses of PCI, which are the harts' own.
+pub const PCI_NARROW: Window = window(0x4000_0000, 0x4000_0000);
+/// Bytes of the window of 64-bit addresses of PCI.
+pub const PCI_WIDE_BYTES: u64 = 16 << 30;
+/// The APLIC source of PCI's first wire; the others follow.
+pub const PCI_SOURCE: u32 = 32;
+/// Wires of PCI.
+pub const PCI_WIRES: u32 = 4;
+
+/// Window of 64-bit addresses of PCI, above RAM.
+#[must_use]
+pub const fn pci_wide(memory: u64) -> Window {
+    window(
+        (RAM + memory).next_multiple_of(PCI_WIDE_BYTES),
+        PCI_WIDE_BYTES,
+    )
+}
+
 /// IMSIC machine-level files, one page a hart.
 pub const IMSIC_MACHINE: Window = window(0x2400_0000, 0x400_0000);
 /// IMSIC supervisor-level and guest files, a power of two of pages a hart.

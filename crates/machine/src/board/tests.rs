@@ -16,6 +16,7 @@ fn config() -> BoardConfig {
         guest_files: 7,
         interrupt_ids: 255,
         virtio_slots: 8,
+        pci: None,
         clock: Clock::new(1_000_000_000, 10_000_000),
         isa: Isa {
             base: "rv64i".to_owned(),

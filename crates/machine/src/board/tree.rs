@@ -12,14 +12,15 @@ use super::pmu;
 use crate::base::Random;
 
 /// `IRQ_TYPE_LEVEL_HIGH` of the device tree's interrupt bindings.
-const LEVEL_HIGH: u32 = 4;
+pub(super) const LEVEL_HIGH: u32 = 4;
 
 // Phandles. The harts' interrupt controllers follow the last of these, then the harts themselves.
-const APLIC_SUPERVISOR: u32 = 1;
+pub(super) const APLIC_SUPERVISOR: u32 = 1;
 const APLIC_MACHINE: u32 = 2;
-const IMSIC_SUPERVISOR: u32 = 3;
+pub(super) const IMSIC_SUPERVISOR: u32 = 3;
 const IMSIC_MACHINE: u32 = 4;
 const FINISHER: u32 = 5;
+pub(super) const IOMMU: u32 = 6;
 const FIRST_HART: u32 = 16;
 
 /// Writes the device tree blob; `initrd` is the start and the end of the initial RAM disk.
@@ -43,9 +44,9 @@ fn failed(error: Error) -> BoardError {
     BoardError::DeviceTree(error.to_string())
 }
 
-struct Tree<'a> {
-    fdt: FdtWriter,
-    config: &'a BoardConfig,
+pub(super) struct Tree<'a> {
+    pub fdt: FdtWriter,
+    pub config: &'a BoardConfig,
 }
 
 impl Tree<'_> {
@@ -71,6 +72,7 @@ impl Tree<'_> {
         self.message_controllers()?;
         self.wired_controllers()?;
         self.devices()?;
+        self.pci()?;
         self.fdt.end_node(soc)?;
         self.fdt.end_node(root)?;
         self.fdt.finish()
@@ -192,18 +194,18 @@ impl Tree<'_> {
         self.fdt.property_array_u32("interrupts-extended", &cells)
     }
 
-    fn begin(&mut self, name: &str, window: Window) -> Result<FdtWriterNode, Error> {
+    pub(super) fn begin(&mut self, name: &str, window: Window) -> Result<FdtWriterNode, Error> {
         let node = self.fdt.begin_node(&format!("{name}@{:x}", window.base))?;
         self.reg(window)?;
         Ok(node)
     }
 
-    fn reg(&mut self, window: Window) -> Result<(), Error> {
+    pub(super) fn reg(&mut self, window: Window) -> Result<(), Error> {
         self.fdt
             .property_array_u64("reg", &[window.base, window.size])
     }
 
-    fn compatible(&mut self, names: &[&str]) -> Result<(), Error> {
+    pub(super) fn compatible(&mut self, names: &[&str]) -> Result<(), Error> {
         let names = names.iter().map(|&name| name.to_owned()).collect();
         self.fdt.property_string_list("compatible", names)
     }

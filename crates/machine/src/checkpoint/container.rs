@@ -14,7 +14,7 @@ use super::error::CheckpointError;
 
 const MARK: &[u8; 16] = b"partita machine\n";
 /// Raised by every change of what a checkpoint holds.
-pub(super) const VERSION: u32 = 12;
+pub(super) const VERSION: u32 = 13;
 const CHECKSUM_BYTES: usize = 8;
 
 /// Writes a checkpoint and sums it up.

@@ -82,7 +82,7 @@ fn read(disk: &mut dyn Disk) -> io::Result<u128> {
 /// Which disks the devices have.
 pub(super) fn identities(devices: &mut Devices) -> Result<Vec<DiskIdentity>, CheckpointError> {
     let mut found = Vec::new();
-    for slot in 0..devices.slots().len() {
+    for slot in 0..devices.places() {
         if let Some(VirtioDevice::Block(block)) = devices.virtio_mut(slot) {
             let hash =
                 hash(block.disk_mut()).map_err(|error| CheckpointError::Disk { slot, error })?;

@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::container::VERSION;
 use super::{CheckpointError, DiskMismatch, Marker};
 use crate::base::{Cycles, Memory, Random};
+use crate::board::{IommuConfig, PciConfig, map};
 use crate::device::virtio::{
     Block, Disk, Entropy, Faults, MemoryDisk, Net, Ports, Service, VirtioDevice,
 };
@@ -104,6 +105,38 @@ fn restored_machines_write_the_same_checkpoint() {
         run(&mut again, 12_345);
         assert_eq!(machine.report(), again.report());
     }
+}
+
+#[test]
+fn bridges_are_restored_with_their_disks() {
+    let mut config = Config::default();
+    config.board.memory = 4 << 20;
+    config.board.pci = Some(PciConfig {
+        iommu: Some(IommuConfig::default()),
+    });
+    let mut machine = Machine::new(config).expect("a machine");
+    let (service, faults) = (Service::default(), Faults::default());
+    let block = Block::new(disk(), false, "disk", service, faults, 1);
+    let devices = &mut machine.system.devices;
+    let function = VirtioDevice::Block(Box::new(block));
+    devices.insert_function(function).expect("room");
+    // The IOMMU is switched off, and the disk has an address.
+    let memory = &mut machine.system.memory;
+    let ddtp = map::IOMMU.base + riscv::iommu::DDTP;
+    let base = map::PCI_CONFIGURATION.base + (1 << 15) + 0x14;
+    for (address, value) in [(ddtp, 0), (base, map::PCI_NARROW.base)] {
+        let written = devices.write(address, 4, value, Cycles(0), memory);
+        written.expect("something answers");
+    }
+    let file = written(&mut machine);
+    let mut again = Machine::restore(&file).expect("restored");
+    let place = map::VIRTIO_SLOTS;
+    assert_eq!(again.missing_disks().collect::<Vec<_>>(), [place]);
+    again.attach_disk(place, disk()).expect("the same disk");
+    assert_eq!(written(&mut again), file);
+    let (devices, memory) = (&mut again.system.devices, &mut again.system.memory);
+    let mut read = |address| devices.read(address, 4, Cycles(0), memory);
+    assert_eq!((read(ddtp), read(base)), (Ok(0), Ok(map::PCI_NARROW.base)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::aplic::Aplic;
 use super::devices_config::DevicesConfig;
 use super::imsic::{Imsic, Level};
+use super::pci::{Function, Pci};
 use super::target::Target;
 use super::uplink::Line;
 use super::virtio::{Slot, VirtioDevice};
@@ -28,9 +29,10 @@ pub struct Devices {
     uart: Uart,
     rtc: Rtc,
     finisher: Finisher,
-    slots: Vec<Slot>,
-    switch: Switch,
-    next_event: Cycles,
+    pub(super) slots: Vec<Slot>,
+    pub(super) switch: Switch,
+    pub(super) pci: Option<Box<Pci>>,
+    pub(super) next_event: Cycles,
     /// Events not yet handed to the sink, if there is one.
     #[serde(skip)]
     events: Option<Vec<Event>>,
@@ -66,6 +68,7 @@ impl Devices {
                 .map(|slot| Slot::new(map::VIRTIO_SOURCE + slot))
                 .collect(),
             switch: Switch::default(),
+            pci: Pci::of(&config),
             next_event: Cycles(0),
             events: None,
             line: None,
@@ -137,8 +140,8 @@ impl Devices {
 
     /// Replaces the network between the machine's ports.
     pub fn set_switch(&mut self, mut switch: Switch) {
-        for slot in &self.slots {
-            if let Some(VirtioDevice::Net(net)) = slot.device() {
+        for number in 0..self.places() {
+            if let Some(VirtioDevice::Net(net)) = self.virtio(number) {
                 switch.connect(net.port());
             }
         }
@@ -201,17 +204,12 @@ impl Devices {
     /// Makes every virtio device draw from a new sequence from now on.
     pub fn reseed(&mut self, seed: u64) {
         let mut random = super::Random::new(seed);
-        for slot in &mut self.slots {
+        for number in 0..self.places() {
             let seed = random.next();
-            if let Some(device) = slot.device_mut() {
+            if let Some(device) = self.virtio_mut(number) {
                 device.model_mut().reseed(seed);
             }
         }
-    }
-
-    /// The device in a slot, to give a restored one its host's side.
-    pub fn virtio_mut(&mut self, slot: usize) -> Option<&mut VirtioDevice> {
-        self.slots.get_mut(slot)?.device_mut()
     }
 
     /// Reads `size` bytes (1, 2, 4 or 8) at a physical address outside RAM.
@@ -227,7 +225,10 @@ impl Devices {
     ) -> Result<u64, AccessFault> {
         let target = Target::of(address, size, &self.config).ok_or(AccessFault)?;
         let Self {
-            config, effects, ..
+            config,
+            effects,
+            pci,
+            ..
         } = self;
         let mut context = Context {
             now,
@@ -256,6 +257,7 @@ impl Devices {
                 Some(slot) => slot.read(offset, size, &mut context),
                 None => Err(AccessFault),
             },
+            target => bridge(pci.as_mut())?.read_target(&target, size, &mut context, config),
         }?;
         self.settle(now);
         Ok(value)
@@ -278,7 +280,10 @@ impl Devices {
             self.note_message(now, level, offset, value);
         }
         let Self {
-            config, effects, ..
+            config,
+            effects,
+            pci,
+            ..
         } = self;
         let mut context = Context {
             now,
@@ -312,6 +317,10 @@ impl Devices {
                 Some(slot) => slot.write(offset, size, value, &mut context),
                 None => Err(AccessFault),
             },
+            target => {
+                let access = (size, value);
+                bridge(pci.as_mut())?.write_target(&target, access, &mut context, config)
+            }
         }?;
         self.settle(now);
         Ok(())
@@ -320,7 +329,10 @@ impl Devices {
     /// Lets every device do what has become due by `now`, and takes input from the host's side.
     pub fn tick(&mut self, now: Cycles, memory: &mut dyn Memory) {
         let Self {
-            config, effects, ..
+            config,
+            effects,
+            pci,
+            ..
         } = self;
         let mut context = Context {
             now,
@@ -335,14 +347,16 @@ impl Devices {
             line.tick(now, config.clock, &mut self.switch);
         }
         while let Some((port, frame)) = self.switch.receive(now) {
-            if let (UPLINK, Some(line)) = (port, &mut self.line) {
-                line.send(&frame);
-                continue;
+            match (port, &mut self.line) {
+                (UPLINK, Some(line)) => line.send(&frame),
+                _ => deliver_frame(&mut self.slots, pci.as_deref_mut(), port, frame),
             }
-            deliver_frame(&mut self.slots, port, frame);
         }
         for slot in &mut self.slots {
             slot.tick(&mut context);
+        }
+        if let Some(pci) = pci {
+            pci.tick(&mut context, config);
         }
         self.settle(now);
     }
@@ -377,6 +391,7 @@ impl Devices {
             self.rtc.next_event(),
             self.switch.next_event(),
             self.line.as_ref().map(Line::next_event),
+            self.pci.as_ref().and_then(|pci| pci.next_event()),
         ]
         .into_iter()
         .chain(slots)
@@ -451,9 +466,16 @@ impl Devices {
     }
 }
 
-fn deliver_frame(slots: &mut [Slot], port: PortId, frame: Vec<u8>) {
-    for slot in slots {
-        if let Some(VirtioDevice::Net(net)) = slot.device_mut()
+fn bridge(pci: Option<&mut Box<Pci>>) -> Result<&mut Pci, AccessFault> {
+    pci.map(|pci| &mut **pci).ok_or(AccessFault)
+}
+
+fn deliver_frame(slots: &mut [Slot], pci: Option<&mut Pci>, port: PortId, frame: Vec<u8>) {
+    let functions = pci.map(Pci::functions_mut).unwrap_or_default();
+    let functions = functions.iter_mut().filter_map(Function::device_mut);
+    let devices = slots.iter_mut().filter_map(Slot::device_mut);
+    for device in devices.chain(functions) {
+        if let VirtioDevice::Net(net) = device
             && net.port() == port
         {
             net.arrive(frame);

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Clock;
-use crate::board::BoardConfig;
+use crate::base::Paging;
+use crate::board::{BoardConfig, IommuConfig, map};
 
 /// Numbers of the machine's devices, and how they keep time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,10 +20,23 @@ pub struct DevicesConfig {
     pub direct_delivery: bool,
     /// Number of virtio-mmio slots, 0..=8.
     pub virtio_slots: usize,
+    /// Host bridge of PCI, if there is one.
+    pub pci: Option<BridgeConfig>,
     /// Real time at reset, in nanoseconds since 1970.
     pub epoch: u64,
     /// How cycles relate to ticks and nanoseconds.
     pub clock: Clock,
+}
+
+/// A host bridge of PCI Express.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BridgeConfig {
+    /// First of its 64-bit addresses.
+    pub wide: u64,
+    /// IOMMU behind which its devices are, if there is one.
+    pub iommu: Option<IommuConfig>,
+    /// The widest page tables of the harts, which are the IOMMU's too.
+    pub paging: Paging,
 }
 
 impl DevicesConfig {
@@ -35,6 +49,11 @@ impl DevicesConfig {
             interrupt_ids: board.interrupt_ids,
             direct_delivery: false,
             virtio_slots: board.virtio_slots,
+            pci: board.pci.map(|pci| BridgeConfig {
+                wide: map::pci_wide(board.memory).base,
+                iommu: pci.iommu,
+                paging: Paging::of_mmu_type(&board.isa.mmu).unwrap_or_default(),
+            }),
             epoch: 0,
             clock: board.clock,
         }

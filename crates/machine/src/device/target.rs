@@ -17,6 +17,9 @@ pub(super) enum Target {
     Uart(u64),
     Imsic(Level, u64),
     Virtio(usize, u64),
+    Iommu(u64),
+    PciConfiguration(u64),
+    Pci(u64),
 }
 
 impl Target {
@@ -55,6 +58,7 @@ impl Target {
             .or_else(|| at(map::ROM).map(Self::Rom))
             .or_else(|| at(map::FINISHER).map(Self::Finisher))
             .or_else(|| within(map::CLOCK, map::CLOCK_REGISTERS).map(Self::Rtc))
+            .or_else(|| pci(address, size, config))
     }
 }
 
@@ -65,4 +69,20 @@ fn virtio(address: u64, size: u8) -> Option<Target> {
     let offset = offset % map::VIRTIO_STRIDE;
     (slot < map::VIRTIO_SLOTS && offset + u64::from(size) <= map::VIRTIO_REGISTERS)
         .then_some(Target::Virtio(slot, offset))
+}
+
+/// What belongs to the host bridge of PCI at an address.
+fn pci(address: u64, size: u8, config: &DevicesConfig) -> Option<Target> {
+    let bridge = config.pci?;
+    let at = |window: map::Window| window.offset(address, u64::from(size));
+    let wide = map::Window {
+        base: bridge.wide,
+        size: map::PCI_WIDE_BYTES,
+    };
+    let iommu = at(map::IOMMU).filter(|_| bridge.iommu.is_some());
+    let of_bus = || at(map::PCI_NARROW).or_else(|| at(wide));
+    iommu
+        .map(Target::Iommu)
+        .or_else(|| at(map::PCI_CONFIGURATION).map(Target::PciConfiguration))
+        .or_else(|| of_bus().map(|_| Target::Pci(address)))
 }

@@ -13,6 +13,7 @@ fn config() -> DevicesConfig {
         interrupt_ids: 255,
         direct_delivery: false,
         virtio_slots: 8,
+        pci: None,
         epoch: 0,
         clock: Clock::new(1_000_000_000, 10_000_000),
     }

@@ -67,6 +67,15 @@ pub struct Arguments {
     /// Leaves the disks' files as they are: what is written is gone after the run.
     #[arg(long)]
     pub snapshot: bool,
+    /// A disk behind a host bridge of PCI, as --disk. May be given many times.
+    #[arg(long = "pci-disk", value_name = "FILE")]
+    pub pci_disks: Vec<PathBuf>,
+    /// A network card behind a host bridge of PCI, as --network.
+    #[arg(long)]
+    pub pci_network: bool,
+    /// An IOMMU behind which the devices on PCI are.
+    #[arg(long)]
+    pub iommu: bool,
     /// A network card; at 10.0.2.2 somebody answers ARP and ping. It reaches neither host nor world.
     #[arg(long)]
     pub network: bool,
@@ -116,7 +125,7 @@ pub struct Arguments {
     pub checkpoint: Option<PathBuf>,
     /// Goes on from a checkpoint instead of booting. What the machine is made of comes from there;
     /// a --seed gives it new start phases.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports", "harts", "memory", "append", "firmware", "network", "rng", "guest_interrupt_files"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports", "harts", "memory", "append", "firmware", "network", "pci_network", "iommu", "rng", "guest_interrupt_files"])]
     pub restore: Option<PathBuf>,
     /// Writes what happens on the harts and in the devices as a timeline for Perfetto's viewer
     /// (Trace Event Format, JSON); some hundred bytes an event.

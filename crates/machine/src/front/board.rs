@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
 use super::error::FrontError;
+use crate::board::{PciConfig, map};
 use crate::device::virtio::{
-    Access, Block, DiskError, Entropy, FileDisk, Net, Ports, Slot, VirtioDevice,
+    Access, Block, DiskError, Entropy, FileDisk, Net, Ports, VirtioDevice,
 };
 use crate::device::{Console, MacAddress, Peer, PortId, Switch};
-use crate::machine::{Config, Machine};
+use crate::machine::{Config, Machine, iommu};
 use crate::timing::Profile;
 
 /// An address that is locally administered.
@@ -24,6 +25,10 @@ pub(super) fn configuration(arguments: &Arguments, profile: Option<&Profile>) ->
     }
     if let Some(guest_files) = arguments.guest_interrupt_files {
         config.board.guest_files = guest_files;
+    }
+    if arguments.iommu || arguments.pci_network || !arguments.pci_disks.is_empty() {
+        let iommu = arguments.iommu.then(|| iommu(profile));
+        config.board.pci = Some(PciConfig { iommu });
     }
     config.board.bootargs.clone_from(&arguments.append);
     config.board.seed = arguments.seed.unwrap_or(0);
@@ -46,13 +51,15 @@ pub(super) fn attach_disks(
     arguments: &Arguments,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let slots: Vec<usize> = machine.missing_disks().collect();
-    if slots.len() != arguments.disks.len() {
-        let (had, given) = (slots.len(), arguments.disks.len());
-        return Err(format!("the machine had {had} disks and {given} are given by --disk").into());
+    let disks = arguments.disks.iter().chain(&arguments.pci_disks);
+    let disks: Vec<&PathBuf> = disks.collect();
+    if slots.len() != disks.len() {
+        let (had, given) = (slots.len(), disks.len());
+        let given = format!("{given} are given by --disk and --pci-disk");
+        return Err(format!("the machine had {had} disks and {given}").into());
     }
-    for (slot, path) in slots.into_iter().zip(&arguments.disks) {
-        let device = machine.system().devices.slots().get(slot);
-        let snapshot = match device.and_then(Slot::device) {
+    for (slot, path) in slots.into_iter().zip(disks) {
+        let snapshot = match machine.system().devices.virtio(slot) {
             Some(VirtioDevice::Block(block)) => block.has_overlay(),
             _ => arguments.snapshot,
         };
@@ -107,20 +114,33 @@ pub(super) fn connect(
     // Each device draws from its own sequence.
     let seed_of = |slot: usize| seed ^ (slot as u64 + 1) << 56;
     let mut devices = Vec::new();
-    for path in &arguments.disks {
+    let block = |path: &Path, place: usize| {
         let file = open(path, arguments.snapshot)?;
-        let slot = devices.len();
-        let identity = format!("partita-{slot}");
+        let identity = format!("partita-{place}");
         let (service, faults) = (disk.service, disk.faults.clone());
-        let overlay = arguments.snapshot;
-        let block = Block::new(file, overlay, &identity, service, faults, seed_of(slot));
-        devices.push(VirtioDevice::Block(Box::new(block)));
+        let (overlay, seed) = (arguments.snapshot, seed_of(place));
+        let block = Block::new(file, overlay, &identity, service, faults, seed);
+        Ok::<_, FrontError>(VirtioDevice::Block(Box::new(block)))
+    };
+    let card = |port: u8, place: usize| {
+        let (service, faults) = (network.service, network.faults.clone());
+        let mut mac = MAC;
+        mac.0[5] += port;
+        let card = Net::new(PortId(port), mac, service, faults, seed_of(place));
+        VirtioDevice::Net(Box::new(card))
+    };
+    for path in &arguments.disks {
+        devices.push(block(path, devices.len())?);
     }
     if arguments.network {
-        let (service, faults) = (network.service, network.faults.clone());
-        let seed = seed_of(devices.len());
-        let card = Net::new(PortId(0), MAC, service, faults, seed);
-        devices.push(VirtioDevice::Net(Box::new(card)));
+        devices.push(card(0, devices.len()));
+    }
+    let mut functions = Vec::new();
+    for path in &arguments.pci_disks {
+        functions.push(block(path, map::VIRTIO_SLOTS + functions.len())?);
+    }
+    if arguments.pci_network {
+        functions.push(card(1, map::VIRTIO_SLOTS + functions.len()));
     }
     if arguments.rng {
         let seed = seed_of(devices.len());
@@ -139,6 +159,11 @@ pub(super) fn connect(
     for (slot, device) in devices.into_iter().enumerate() {
         // There is a slot: they were counted.
         let _ = board.insert(slot, device, false);
+    }
+    for function in functions {
+        board
+            .insert_function(function)
+            .map_err(|_| FrontError::Functions)?;
     }
     board.set_switch(Switch::new(latency, Some(Peer::default())));
     board.set_character_time(clock.cycles_in_nanoseconds(character));

@@ -51,6 +51,9 @@ pub enum FrontError {
     /// More devices than the board has slots.
     #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network, --rng or --port", slots = VIRTIO_SLOTS)]
     Slots(usize),
+    /// More functions than the bus of PCI has room for.
+    #[error("too many devices on PCI: its bus has room for {room}; leave out a --pci-disk", room = crate::device::pci::SLOTS)]
+    Functions,
     /// The host's system refuses something.
     #[error("{0}: {1}")]
     Host(&'static str, #[source] std::io::Error),

@@ -2,7 +2,7 @@
 
 use crate::base::Clock;
 use crate::base::{Paging, VectorLength};
-use crate::board::{BoardConfig, BoardError, Isa, PmpEntries, VmidBits, map};
+use crate::board::{BoardConfig, BoardError, IommuConfig, Isa, PmpEntries, VmidBits, map};
 use crate::code::BlockLimit;
 use crate::extension::Options;
 use crate::memory::RamError;
@@ -115,6 +115,17 @@ pub fn isa() -> Isa {
     }
 }
 
+/// The IOMMU that a profile describes, or the usual one.
+#[must_use]
+pub fn iommu(profile: Option<&Profile>) -> IommuConfig {
+    let own = profile.map(|profile| profile.iommu).unwrap_or_default();
+    IommuConfig {
+        contexts: own.contexts,
+        entries: own.entries,
+        message_tables: own.message_tables,
+    }
+}
+
 impl Default for Config {
     /// One hart at 1 GHz with 1 GiB, seven guest interrupt files and eight virtio slots.
     fn default() -> Self {
@@ -125,6 +136,7 @@ impl Default for Config {
                 guest_files: 7,
                 interrupt_ids: 255,
                 virtio_slots: map::VIRTIO_SLOTS,
+                pci: None,
                 clock: Clock::new(1_000_000_000, 10_000_000),
                 isa: isa(),
                 bootargs: String::new(),

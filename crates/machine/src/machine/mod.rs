@@ -8,7 +8,7 @@ mod stall;
 mod stuck;
 mod waiting;
 
-pub use config::{Config, MachineError};
+pub use config::{Config, MachineError, iommu};
 pub use schedule::{Limit, Stop};
 
 use crate::base::Memory;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::{self, Boot, Images};
 use crate::csr::Pmp;
+use crate::device::iommu::IommuCosts;
 use crate::device::{Devices, DevicesConfig, Marker};
 use crate::extension::ExtensionState;
 use crate::hart::Hart;
@@ -153,6 +154,12 @@ impl Machine {
         let harts = self.harts.len();
         self.system.timing = profile.map(|profile| Box::new(Timing::new(profile, harts)));
         self.profile = profile.cloned();
+        let iommu = profile.map(|profile| profile.iommu).unwrap_or_default();
+        self.system.devices.set_iommu_costs(IommuCosts {
+            hit: iommu.hit,
+            step: iommu.step,
+            command: iommu.command,
+        });
     }
 
     /// The profile of the timing mode, `None` in the functional mode.

@@ -1,6 +1,7 @@
 //! Counts up to a moment, and between two.
 
 use super::HartCounts;
+use crate::board::map;
 use crate::device::virtio::Statistics;
 use crate::hart::Hart;
 use crate::machine::Machine;
@@ -31,13 +32,17 @@ impl Machine {
     /// Counts since reset.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let slots = self.system().devices.slots().iter();
+        let board = &self.system().devices;
+        // The slots that are there, and behind them the functions of PCI.
+        let slots = 0..board.slots().len();
+        let functions = map::VIRTIO_SLOTS..board.places();
         Snapshot {
             cycles: self.now(),
             harts: self.harts().iter().map(Hart::snapshot).collect(),
             devices: slots
-                .map(|slot| {
-                    let device = slot.device()?;
+                .chain(functions)
+                .map(|place| {
+                    let device = board.virtio(place)?;
                     Some((device.name(), device.model().statistics()))
                 })
                 .collect(),

@@ -1,6 +1,9 @@
 //! The keys of a profile: what each means, in which unit, and what it can be.
 
+mod devices;
+
 use super::ReplacementPolicy;
+use devices::{CHANCE, IOMMU, LATE, LATENCY, SERVICE, UART};
 
 /// Type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,49 +361,6 @@ const COSTS: &[Row] = &[
     cycles("purge", "the purge by hardware at an entry to a guest"),
     cycles("broadcast", "the broadcast fence, for each other hart"),
 ];
-const SERVICE: &[Row] = &[
-    time("fixed_nanoseconds", "service time of any request"),
-    number(
-        "picoseconds_per_byte",
-        (0, MAX_CYCLES),
-        "ps/byte",
-        "service time of its data",
-    ),
-    time(
-        "shortest_seek_nanoseconds",
-        "least for a request elsewhere than the last",
-    ),
-    time(
-        "longest_seek_nanoseconds",
-        "most for a request elsewhere than the last",
-    ),
-    number(
-        "queue_depth",
-        (1, 1024),
-        "requests",
-        "requests in service at once",
-    ),
-];
-const CHANCE: &[Row] = &[
-    number(
-        "per_million",
-        (0, 1_000_000),
-        "per million",
-        "requests struck, drawn from the seed",
-    ),
-    (
-        "at",
-        ValueKind::Numbers,
-        "",
-        "requests struck, by number from 0",
-    ),
-];
-const LATE: &[Row] = &[time("late_nanoseconds", "how late a late interrupt is")];
-const LATENCY: &[Row] = &[time("latency_nanoseconds", "way through the switch")];
-const UART: &[Row] = &[time(
-    "nanoseconds_per_character",
-    "time of a character on its line",
-)];
 const OPTIONS: &[Row] = &[
     flag(
         "counter_filters",
@@ -474,6 +434,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("network.faults.lost_interrupts", CHANCE, Need::Never),
     ("network.faults.late_interrupts", CHANCE, Need::Never),
     ("network.faults", LATE, Need::Never),
+    ("iommu", IOMMU, Need::Never),
     ("uart", UART, Need::Never),
     ("options", OPTIONS, Need::Never),
     ("extensions", EXTENSIONS, Need::Never),

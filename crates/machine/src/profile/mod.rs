@@ -16,8 +16,9 @@ pub use measure::{Found, MeasureError, Measurements};
 pub use mistake::{Mistake, Mistakes};
 pub use service::{Chance, Faults, Service};
 pub use structures::{
-    CacheProfile, DiskProfile, FenceRules, Geometry, Honours, MemoryProfile, NetworkProfile,
-    PredictorProfile, PrefetcherProfile, ReplacementPolicy, TlbProfile, UartProfile,
+    CacheProfile, DiskProfile, FenceRules, Geometry, Honours, IommuProfile, MemoryProfile,
+    NetworkProfile, PredictorProfile, PrefetcherProfile, ReplacementPolicy, TlbProfile,
+    UartProfile,
 };
 pub use vector::{VectorCosts, VectorProfile};
 
@@ -114,6 +115,9 @@ pub struct Profile {
     /// The network.
     #[serde(default)]
     pub network: NetworkProfile,
+    /// The IOMMU of a board that has one.
+    #[serde(default)]
+    pub iommu: IommuProfile,
     /// The UART.
     #[serde(default)]
     pub uart: UartProfile,
@@ -285,6 +289,7 @@ impl Default for Profile {
             },
             disk: DiskProfile::default(),
             network: NetworkProfile::default(),
+            iommu: IommuProfile::default(),
             uart: UartProfile::default(),
             options: Options::default(),
             extensions: Extensions::default(),

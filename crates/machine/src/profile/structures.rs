@@ -215,6 +215,37 @@ pub struct FenceRules {
     pub broadcast: Honours,
 }
 
+/// An IOMMU: what it keeps, and what its work costs. What is left out costs nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IommuProfile {
+    /// Device contexts, and process contexts, that it keeps.
+    pub contexts: u16,
+    /// Translations that it keeps.
+    pub entries: u16,
+    /// True if it has MSI page tables, and device contexts of 64 bytes.
+    pub message_tables: bool,
+    /// Cycles of a translation, for each page that a device's access touches.
+    pub hit: u64,
+    /// Cycles of each reference to memory that a walk through contexts and tables makes.
+    pub step: u64,
+    /// Cycles of a command.
+    pub command: u64,
+}
+
+impl Default for IommuProfile {
+    fn default() -> Self {
+        Self {
+            contexts: 16,
+            entries: 64,
+            message_tables: true,
+            hit: 0,
+            step: 0,
+            command: 0,
+        }
+    }
+}
+
 /// Disks: how long they take and how they fail. What is left out takes no time and does not fail.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -125,6 +125,73 @@ fn an_iommu_confines_a_given_bridge() {
     assert!(!text.contains(" msi=0"), "{text}");
 }
 
+/// Runs the example on the machine with two disks of virtio behind the bridge; the guests must end well. Returns what the console showed.
+fn run_on_machine(folder: &Path, options: &[&str], changes: &[&str]) -> String {
+    let _room = room("machine");
+    let debian = Cache::from_environment()
+        .unwrap()
+        .folder()
+        .join("debian/disk");
+    let blank = folder.join("blank");
+    fs::File::create(&blank).unwrap().set_len(DISK).unwrap();
+    let mut command = run_command("machine", "pci.toml");
+    for disk in [debian, blank] {
+        command.arg("--pci-disk").arg(disk);
+    }
+    command.args(options);
+    for change in changes {
+        command.args(["--set", change]);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let whole = format!(
+        "{options:?}, {changes:?}: {}\n{text}\n{errors}",
+        output.status
+    );
+    assert!(output.status.success(), "{whole}");
+    shows(
+        &text,
+        &[
+            "[bridge] partita-guest start workload=pci cpus=2 disk=yes",
+            "name=virtio-pci",
+            "[bridge] partita-guest result workload=vda ok=yes",
+            "[bridge] partita-guest result workload=vdb ok=yes",
+            "[bridge] partita-guest end ok=yes",
+            "[neighbour] partita-guest result workload=hackbench ok=yes",
+            "[neighbour] partita-guest end ok=yes",
+        ],
+    );
+    text
+}
+
+/// On the machine, too, a stock guest drives the disks behind its bridge, whose interrupts come by wires.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn machine_disks_behind_a_bridge_serve() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = run_on_machine(folder.path(), &[], &[]);
+    shows(&text, &["its guest is trusted", " msi=0"]);
+}
+
+/// The machine's IOMMU confines the devices, also of a guest whose memory lies elsewhere, and their messages reach vCPUs that float.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn machine_iommu_confines_a_given_bridge() {
+    let folder = tempfile::tempdir().unwrap();
+    for placement in ["real", "resident"] {
+        let placement = format!("vm.bridge.placement=\"{placement}\"");
+        let changes = ["vm.bridge.confined=\"required\"", &placement];
+        let text = run_on_machine(folder.path(), &["--iommu"], &changes);
+        shows(
+            &text,
+            &["[partita] bridge: an IOMMU confines its devices to its memory"],
+        );
+        assert!(!text.contains("its guest is trusted"), "{text}");
+        assert!(!text.contains(" msi=0"), "{text}");
+    }
+}
+
 /// Without an IOMMU nothing starts that requires one.
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]

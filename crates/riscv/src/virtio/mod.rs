@@ -6,6 +6,7 @@ pub mod console;
 pub mod feature;
 pub mod mmio;
 pub mod network;
+pub mod pci;
 pub mod queue;
 pub mod status;
 

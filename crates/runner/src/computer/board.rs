@@ -6,7 +6,7 @@ use super::uplink;
 use crate::terminals::Users;
 use abi::keys;
 use abi::system::Slot;
-use machine::board::Images;
+use machine::board::{Images, PciConfig, map};
 use machine::device::virtio::{
     Access, Block, DiskError, Entropy, Faults, FileDisk, Net, Ports, Service, VirtioDevice,
 };
@@ -16,6 +16,7 @@ use machine::timing::Profile;
 use machine::{Config, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 use system::cache::Cache;
 use system::image::slots::Device;
@@ -58,6 +59,17 @@ pub struct Chosen {
     pub shift: Shift,
     /// Counts the round trips through the hypervisor in a steady window.
     pub exit_latency: bool,
+    /// Host bridge of PCI, if there is one.
+    pub pci: Option<Bridge>,
+}
+
+/// A host bridge of PCI, and what is behind it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bridge {
+    /// Files of disks, which stay as they are.
+    pub disks: Vec<PathBuf>,
+    /// True if its devices are behind an IOMMU.
+    pub iommu: bool,
 }
 
 impl Chosen {
@@ -122,6 +134,11 @@ fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
         // A number that hgeie has no bits for is refused when the machine is made.
         board.guest_files = u8::try_from(files).unwrap_or(u8::MAX);
     }
+    board.pci = chosen.pci.as_ref().map(|bridge| PciConfig {
+        iommu: bridge
+            .iommu
+            .then(|| machine::iommu(chosen.profile.as_ref())),
+    });
     board.seed = chosen.seed;
     board.bootargs.clone_from(&chosen.command_line);
     config
@@ -212,6 +229,7 @@ fn connect(
             .devices
             .insert(usize::from(slot.0), device, false);
     }
+    connect_bridge(machine, chosen)?;
     let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);
     let devices = &mut machine.system_mut().devices;
     devices.set_switch(switch);
@@ -223,6 +241,39 @@ fn connect(
     }
     devices.set_character_time(clock.cycles_in_nanoseconds(character));
     Ok(users)
+}
+
+/// Puts disks behind the host bridge of PCI.
+fn connect_bridge(machine: &mut Machine, chosen: &Chosen) -> Result<(), ComputerError> {
+    let disks = chosen.pci.iter().flat_map(|bridge| &bridge.disks);
+    for (number, path) in disks.enumerate() {
+        let file = FileDisk::open(path, Access::Read).map_err(|error| ComputerError::Disk {
+            key: String::from("--pci-disk"),
+            error,
+        })?;
+        // Behind those of the slots.
+        let place = map::VIRTIO_SLOTS + number;
+        let seed = chosen.seed ^ (place as u64 + 1) << 56;
+        let costs = chosen.profile.as_ref();
+        let costs = costs
+            .map(|profile| profile.disk.clone())
+            .unwrap_or_default();
+        let identity = format!("partita-{place}");
+        let block = Block::new(
+            Box::new(file),
+            true,
+            &identity,
+            costs.service,
+            costs.faults,
+            seed,
+        );
+        let device = VirtioDevice::Block(Box::new(block));
+        let devices = &mut machine.system_mut().devices;
+        devices
+            .insert_function(device)
+            .map_err(|_| ComputerError::Functions)?;
+    }
+    Ok(())
 }
 
 /// Gives the disks of a restored machine their files.

@@ -38,6 +38,9 @@ pub enum ComputerError {
         /// The problem.
         error: DiskError,
     },
+    /// More disks on PCI than its bus has room for.
+    #[error("--pci-disk: the bus of PCI has no room for so many")]
+    Functions,
     /// A checkpoint of another system, or a disk that has changed since.
     #[error(transparent)]
     Checkpoint(#[from] machine::checkpoint::DiskMismatch),

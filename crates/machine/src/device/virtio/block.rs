@@ -127,6 +127,7 @@ impl Block {
         let moves = matches!(kind, request::READ | request::WRITE);
         let place = moves.then(|| (sector, sector.saturating_add(data / SECTOR)));
         let bytes = if moves { data.min(MAX_DATA) } else { 0 };
+        let translation = io.translate(&chain);
         let request = Request {
             chain,
             kind,
@@ -134,6 +135,7 @@ impl Block {
             data,
             fate,
         };
+        self.station.delay(translation);
         self.station
             .begin(io.context.now, &clock, bytes, place, request);
         Ok(())

@@ -1,7 +1,8 @@
-//! virtio devices behind the memory-mapped transport (virtio 1.2, §4.2), version 2.
+//! virtio devices, and the memory-mapped transport (virtio 1.2, §4.2), version 2. The transport over PCI is in [`super::pci`].
 
 mod block;
 mod console;
+mod core;
 mod disk;
 mod entropy;
 mod model;
@@ -12,10 +13,11 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-use core::fmt;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::core::{Core, Signals, half, set_half};
 pub use block::Block;
 pub use console::Ports;
 pub use disk::{Access, Disk, DiskError, FileDisk, MemoryDisk, SECTOR, Version};

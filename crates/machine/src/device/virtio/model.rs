@@ -17,10 +17,10 @@ pub struct Io<'a, 'b> {
     pub context: &'a mut Context<'b>,
     /// The features that driver and device agreed on.
     pub features: u64,
-    /// A queue interrupt is due.
-    pub(super) raise: bool,
+    /// Queues whose interrupts are due.
+    pub(super) raised: Vec<u16>,
     /// Queue interrupts for later.
-    pub(super) late: &'a mut Vec<Cycles>,
+    pub(super) late: &'a mut Vec<(Cycles, u16)>,
 }
 
 impl Io<'_, '_> {
@@ -46,18 +46,32 @@ impl Io<'_, '_> {
         written: u64,
         interrupt: Interrupt,
     ) -> Result<(), Broken> {
-        let Some(queue) = self.queues.get_mut(usize::from(queue)) else {
+        let Some(own) = self.queues.get_mut(usize::from(queue)) else {
             return Ok(());
         };
         let written = u32::try_from(written).unwrap_or(u32::MAX);
-        if queue.push(chain, written, self.context.memory)? {
+        if own.push(chain, written, self.context.memory)? {
             match interrupt {
-                Interrupt::Prompt => self.raise = true,
-                Interrupt::Late(by) => self.late.push(self.context.now.after(by)),
+                Interrupt::Prompt if self.raised.contains(&queue) => {}
+                Interrupt::Prompt => self.raised.push(queue),
+                Interrupt::Late(by) => self.late.push((self.context.now.after(by), queue)),
                 Interrupt::Lost => {}
             }
         }
         Ok(())
+    }
+
+    /// Time that the translation of a chain's addresses takes: the device asks for it when it takes the request, as part of its service.
+    pub fn translate(&mut self, chain: &Chain) -> Cycles {
+        for buffer in &chain.readable {
+            let length = buffer.length.into();
+            self.context.memory.prepare(buffer.address, length, false);
+        }
+        for buffer in &chain.writable {
+            let length = buffer.length.into();
+            self.context.memory.prepare(buffer.address, length, true);
+        }
+        self.context.memory.take_time()
     }
 
     /// The most chains that may be taken from a queue in one go: a driver that adds more while

@@ -141,6 +141,8 @@ impl Model for Net {
                 let clock = io.context.clock;
                 let fate = self.station.fate(&clock);
                 let bytes = chain.readable_length().min(LONGEST_FRAME);
+                let translation = io.translate(&chain);
+                self.station.delay(translation);
                 self.station
                     .begin(io.context.now, &clock, bytes, None, (chain, fate));
             }

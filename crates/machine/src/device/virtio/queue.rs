@@ -169,6 +169,15 @@ impl Queue {
         self.largest
     }
 
+    /// The size that the driver has chosen, or the largest before it has.
+    #[must_use]
+    pub const fn size(&self) -> u16 {
+        match self.size {
+            0 => self.largest,
+            size => size,
+        }
+    }
+
     /// Tests whether the driver has made the queue ready.
     #[must_use]
     pub const fn is_ready(&self) -> bool {

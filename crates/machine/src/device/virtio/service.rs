@@ -69,6 +69,8 @@ pub struct Station<T> {
     in_service: Vec<(Cycles, u64, T)>,
     /// The position at which the last request ended.
     position: Option<u64>,
+    /// More time that the next request takes.
+    delay: Cycles,
     statistics: Statistics,
 }
 
@@ -84,6 +86,7 @@ impl<T> Station<T> {
             free: vec![Cycles(0); servers],
             in_service: Vec::new(),
             position: None,
+            delay: Cycles(0),
             statistics: Statistics::default(),
         }
     }
@@ -123,6 +126,11 @@ impl<T> Station<T> {
         }
     }
 
+    /// Makes the service of the next request longer.
+    pub fn delay(&mut self, by: Cycles) {
+        self.delay = self.delay.after(by);
+    }
+
     /// Puts a request of `bytes` in service. `place` is where on the medium it begins and ends;
     /// a device without one has no seeks.
     pub fn begin(
@@ -146,7 +154,8 @@ impl<T> Station<T> {
             }
             self.position = Some(end);
         }
-        let length = clock.cycles_in_nanoseconds(nanoseconds);
+        let delay = std::mem::take(&mut self.delay);
+        let length = clock.cycles_in_nanoseconds(nanoseconds).after(delay);
         let start = match self.free.iter_mut().min() {
             Some(free) => {
                 let start = now.max(*free);

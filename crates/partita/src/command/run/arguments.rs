@@ -3,7 +3,7 @@
 use crate::command::failure::Failure;
 use crate::command::input::{Computer, HypervisorArgument, SystemArguments};
 use runner::checkpoint::Span;
-use runner::computer::Shift;
+use runner::computer::{Bridge, Shift};
 use runner::computer::{Chosen, ComputerKind};
 use runner::qemu::Variant;
 use runner::window::Window;
@@ -49,6 +49,13 @@ pub(in crate::command) struct RunArguments {
     /// On the machine, writes what its hardware monitor counted, as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) monitor: Option<PathBuf>,
+    /// On the machine, a disk behind a host bridge of PCI, which the board then has: a raw image, which stays as it is. May be given
+    /// several times
+    #[arg(long, value_name = "FILE")]
+    pub(super) pci_disk: Vec<PathBuf>,
+    /// On the machine, an IOMMU behind which the devices on PCI are
+    #[arg(long)]
+    pub(super) iommu: bool,
     /// On QEMU, further options of its `-machine virt`, by which another board is tried: aia=none has a PLIC, aia=aplic no interrupt files
     #[arg(long, value_name = "OPTIONS")]
     pub(super) qemu_machine: Option<String>,
@@ -184,13 +191,15 @@ pub(in crate::command) fn point(arguments: &RunArguments) -> Point {
 
 /// Which computer, with what was chosen about it.
 pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure> {
-    let only: [(&str, bool); 6] = [
+    let only: [(&str, bool); 8] = [
         ("--profile", arguments.profile.is_some()),
         ("--seed", arguments.seed != 0),
         ("--monitor", arguments.monitor.is_some()),
         ("--check-translations", arguments.check_translations),
         ("--native", arguments.native),
         ("--kvm", arguments.kvm),
+        ("--pci-disk", !arguments.pci_disk.is_empty()),
+        ("--iommu", arguments.iommu),
     ];
     match (arguments.on, only.iter().find(|(_, given)| *given)) {
         (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),
@@ -217,6 +226,10 @@ pub(super) fn computer(arguments: &RunArguments) -> Result<ComputerKind, Failure
             chosen.check_after = Duration::from_secs(arguments.check_after);
             chosen.shift = arguments.shift.clone().unwrap_or_default();
             chosen.exit_latency = arguments.exit_latency;
+            chosen.pci = (arguments.iommu || !arguments.pci_disk.is_empty()).then(|| Bridge {
+                disks: arguments.pci_disk.clone(),
+                iommu: arguments.iommu,
+            });
             Ok(ComputerKind::Machine(Box::new(chosen)))
         }
     }
