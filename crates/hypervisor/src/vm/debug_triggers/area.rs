@@ -80,3 +80,62 @@ impl<H: HostMemory> Shared<'_, H> {
         Some(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::testing::memory::Host;
+    use crate::memory::address::GuestRegion;
+    use crate::memory::owned::OwnedRegion;
+
+    const GUEST: u64 = 0x8000_0000;
+    const HOST: u64 = 0x4000;
+    const MAX: usize = 4;
+
+    /// A page of a guest.
+    fn memory() -> GuestMemory {
+        let guest = GuestRegion::new(GuestPhysical::new(GUEST), 0x1000).unwrap();
+        GuestMemory::in_one_piece(guest, OwnedRegion::for_test(HOST, 0x1000)).unwrap()
+    }
+
+    #[test]
+    fn area_is_checked() {
+        let memory = memory();
+        let mut area = TriggerArea::default();
+        assert!(area.get(&memory, &Host::new(0x8000)).is_none());
+        // The last four entries of the page.
+        area.set([GUEST + 0xf80, 0, 0], MAX, &memory).unwrap();
+        let before = area;
+        for (arguments, error) in [
+            ([GUEST, 0, 1], AreaError::InvalidParameter),
+            ([u64::MAX, u64::MAX, 1], AreaError::InvalidParameter),
+            ([GUEST + 4, 0, 0], AreaError::InvalidParameter),
+            ([u64::MAX, 0, 0], AreaError::InvalidParameter),
+            ([GUEST, 1, 0], AreaError::InvalidAddress),
+            ([GUEST, u64::MAX, 0], AreaError::InvalidAddress),
+            ([GUEST + 0xf88, 0, 0], AreaError::InvalidAddress),
+            ([GUEST - 8, 0, 0], AreaError::InvalidAddress),
+            ([u64::MAX - 7, 0, 0], AreaError::InvalidAddress),
+        ] {
+            let answer = area.set(arguments, MAX, &memory);
+            assert_eq!(answer, Err(error), "{arguments:x?}");
+            assert_eq!(area, before);
+        }
+        area.set([u64::MAX, u64::MAX, 0], MAX, &memory).unwrap();
+        assert_eq!(area, TriggerArea::default());
+    }
+
+    #[test]
+    fn entries_have_the_specified_places() {
+        let (memory, host) = (memory(), Host::new(0x8000));
+        let mut area = TriggerArea::default();
+        area.set([GUEST + 0x100, 0, 0], MAX, &memory).unwrap();
+        let shared = area.get(&memory, &host).unwrap();
+        shared.write(3, &[1, 2, 3, 4]).unwrap();
+        assert_eq!(host.get(HOST + 0x100 + 3 * 32 + 8), 2u64.to_ne_bytes());
+        shared.write(3, &[9]).unwrap();
+        assert_eq!(shared.read(3), Some([9, 2, 3, 4]));
+        let unwritten = u64::from_ne_bytes([0x5a; 8]);
+        assert_eq!(shared.read(2), Some([unwritten; 4]));
+    }
+}
