@@ -11,7 +11,7 @@ fn a_guest_serves_its_disk_to_another() {
 
 #[test]
 #[ignore = "soak: a minute of QEMU; make soak runs it"]
-fn soak_a_guest_serves_its_disk_on_qemu() {
+fn soak_guests_serve_disks_on_qemu() {
     served("qemu");
 }
 
