@@ -57,10 +57,10 @@ pub mod register {
     pub const SECTORS: u64 = 0x20;
 }
 
-/// What the hypervisor and the program tell each other of a disk: offsets in the disk's part of the second region.
+/// Requests and answers of a disk: offsets in the disk's part of the second region.
 pub mod ring {
     /// Bytes of a disk's part.
-    pub const BYTES: u64 = 0x2_0000;
+    pub const RING_BYTES: u64 = 0x2_0000;
     /// Bytes of the requests that the guest reads and does not write, and that lie first.
     pub const READ_ONLY_BYTES: u64 = 0x1_1000;
 
@@ -94,7 +94,7 @@ pub mod request {
     /// A doubleword: the first sector, of 512 bytes.
     pub const SECTOR: u64 = 8;
     /// A word: bytes of data.
-    pub const BYTES: u64 = 16;
+    pub const DATA_BYTES: u64 = 16;
     /// A word: pieces that the data lies in.
     pub const PIECES: u64 = 20;
     /// The first piece, two words: its offset in the slot's part of the window, and its bytes.
@@ -108,5 +108,5 @@ const _: () = assert!(
         && SLOTS as u64 * ring::REQUEST_BYTES <= ring::ASKED
         && ring::ASKED_SLOTS + 4 * SLOTS as u64 <= ring::READ_ONLY_BYTES
         && ring::ANSWERS + ring::ANSWER_BYTES * SLOTS as u64 <= ring::USED_BYTES
-        && ring::USED_BYTES <= ring::BYTES
+        && ring::USED_BYTES <= ring::RING_BYTES
 );

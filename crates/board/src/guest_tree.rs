@@ -70,7 +70,7 @@ pub struct VirtioDevice {
 /// A host bridge of PCI with one emulated device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmulatedBridge {
-    /// What it leads to, at the same addresses.
+    /// Addresses that it leads to, the same on its bus.
     pub window: Range,
     /// Its configuration space, of one bus.
     pub configuration: Range,

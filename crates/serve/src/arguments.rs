@@ -14,7 +14,7 @@ pub struct Disk<'a> {
     pub path: &'a [u8],
 }
 
-/// What the command line says.
+/// A command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arguments<'a> {
     /// The disks; those behind the last are empty.

@@ -1,4 +1,4 @@
-//! What programs that serve disks have in common: their arguments, requests, the hypervisor's device, and calls of Linux.
+//! Common parts of programs that serve disks: their arguments, requests, the hypervisor's device, and calls of Linux.
 //!
 //! The programs are static and need no library: they are built for bare RISC-V, and call Linux themselves.
 #![cfg_attr(not(test), no_std)]

@@ -1,4 +1,4 @@
-//! What the program does: workers take requests, one after the other, and one of those without work waits for the device.
+//! Work of the program: workers take requests, one after the other, and one of those without work waits for the device.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -24,7 +24,7 @@ const SECTOR: u64 = 512;
 /// Requests ahead at which the device would interrupt: never, while somebody looks for requests anyway.
 const FAR: u32 = 1 << 30;
 
-/// What the processes have in common. All of it is zero at the beginning.
+/// Memory that the processes have in common. All of it is zero at the beginning.
 #[repr(C)]
 struct Common {
     /// By disk: requests that were taken, and who writes answers.
@@ -278,12 +278,12 @@ impl Program {
     }
 
     fn ring(&self, disk: &Disk, offset: u64) -> u32 {
-        let at = u64::from(disk.number) * ring::BYTES + offset;
+        let at = u64::from(disk.number) * ring::RING_BYTES + offset;
         u32::from_le(self.device.rings.word(at).load(Ordering::SeqCst))
     }
 
     fn set_ring(&self, disk: &Disk, offset: u64, value: u32) {
-        let at = u64::from(disk.number) * ring::BYTES + offset;
+        let at = u64::from(disk.number) * ring::RING_BYTES + offset;
         let word = self.device.rings.word(at);
         word.store(value.to_le(), Ordering::SeqCst);
     }

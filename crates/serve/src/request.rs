@@ -25,7 +25,7 @@ impl Request {
             id: word(request::ID),
             kind: word(request::KIND),
             sector: high | u64::from(word(request::SECTOR)),
-            bytes: word(request::BYTES),
+            bytes: word(request::DATA_BYTES),
             pieces: word(request::PIECES),
         }
     }

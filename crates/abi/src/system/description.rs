@@ -115,6 +115,17 @@ impl<'a> SystemDescription<'a> {
         }
     }
 
+    /// The VM that serves a disk of this number, if one does.
+    pub fn server_of(&self, disk: u32) -> Option<VmId> {
+        let place = (disk as usize).checked_sub(self.disks.len())?;
+        self.served.get(place).map(|served| served.server)
+    }
+
+    /// Returns true if the VM serves a disk.
+    pub fn serves(&self, vm: VmId) -> bool {
+        self.served.iter().any(|served| served.server == vm)
+    }
+
     /// The VM with this name.
     pub fn find(&self, name: &str) -> Option<VmId> {
         let index = self.vms.iter().position(|vm| vm.name.as_str() == name)?;

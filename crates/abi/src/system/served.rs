@@ -1,6 +1,6 @@
 //! Disks that VMs serve to others.
 
-use super::{SystemDescription, VmId, VmName};
+use super::{VmId, VmName};
 
 /// A disk that a program in a VM's guest serves to other VMs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,18 +35,5 @@ impl ServedDisk {
             server,
             sectors,
         })
-    }
-}
-
-impl SystemDescription<'_> {
-    /// The VM that serves a disk of this number, if one does.
-    pub fn server_of(&self, disk: u32) -> Option<VmId> {
-        let place = (disk as usize).checked_sub(self.disks.len())?;
-        self.served.get(place).map(|served| served.server)
-    }
-
-    /// Returns true if the VM serves a disk.
-    pub fn serves(&self, vm: VmId) -> bool {
-        self.served.iter().any(|served| served.server == vm)
     }
 }

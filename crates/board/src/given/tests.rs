@@ -167,6 +167,7 @@ fn guest_with(given: &GivenDevices<'_>, has_files: bool) -> Vec<u8> {
         initrd: None,
         bootargs: "",
         virtio: &[],
+        bridge: None,
         given: Some(given),
         has_files,
         sources: 64,

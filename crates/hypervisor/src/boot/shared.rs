@@ -53,7 +53,7 @@ pub struct Shared {
     slots: Vec<Slot>,
     /// Number of the first disk that a VM serves: behind those of the board.
     first_served: usize,
-    /// What of VMs that serve disks is not made yet.
+    /// VMs that serve disks, whose devices are not made yet.
     serving: Vec<Serving>,
     /// Ports of switches, by VM.
     ports: Vec<Vec<UnplacedDevice>>,

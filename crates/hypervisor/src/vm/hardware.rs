@@ -79,7 +79,7 @@ pub struct ServingFunction {
 pub struct UnplacedServing {
     pub client: Client,
     pub device: Box<dyn TrappedDevice>,
-    /// What of each disk is mapped.
+    /// Memory of each disk that is mapped.
     pub disks: Vec<ServedMemory>,
 }
 
@@ -192,27 +192,9 @@ pub fn build(
             device,
         });
     }
-    let serving = match serving {
-        None => None,
-        Some(UnplacedServing {
-            client,
-            device,
-            disks,
-        }) => {
-            let places = Places::of(disks.len());
-            let (mapped, traps) = (places.mapped(), places.trapped());
-            let source = free.next().ok_or(NoRoom(traps.base()))?;
-            let device = trapped.add(SourceNumber(source), device);
-            bus.add(traps.base(), traps.size(), Owner::Trapped(device))?;
-            bus.add(mapped.base(), mapped.size(), Owner::Window)?;
-            Some(ServingFunction {
-                client,
-                places,
-                source,
-                device,
-            })
-        }
-    };
+    let serving =
+        serving.map(|serving| place_serving(serving, free.next(), &mut trapped, &mut bus));
+    let serving = serving.transpose()?;
     let line = Box::new(SerialPort::default());
     let uart = trapped.add(SourceNumber(UART_SOURCE), line);
     let controller = Owner::Trapped(DeviceNumber::CONTROLLER);
@@ -251,6 +233,27 @@ pub fn build(
         trapped,
         emulated,
         serving,
+    })
+}
+
+/// Puts the device by which a guest serves disks on the VM's bus.
+fn place_serving(
+    serving: UnplacedServing,
+    source: Option<u32>,
+    trapped: &mut TrappedDevices,
+    bus: &mut Bus,
+) -> Result<ServingFunction, NoRoom> {
+    let source = source.ok_or(NoRoom(EMULATED_BASE))?;
+    let places = Places::of(serving.disks.len());
+    let (mapped, traps) = (places.mapped(), places.trapped());
+    let device = trapped.add(SourceNumber(source), serving.device);
+    bus.add(traps.base(), traps.size(), Owner::Trapped(device))?;
+    bus.add(mapped.base(), mapped.size(), Owner::Window)?;
+    Ok(ServingFunction {
+        client: serving.client,
+        places,
+        source,
+        device,
     })
 }
 

@@ -1,6 +1,13 @@
 //! A guest whose disk another guest serves.
 
-use super::{check, run};
+use super::run;
+
+/// Every VM powered off, its kernel without complaints (or the run would have failed).
+fn all_powered_off(report: &serde_json::Value, vms: usize) {
+    let all = report["vms"].as_array().unwrap();
+    assert_eq!(all.len(), vms);
+    assert!(all.iter().all(|vm| vm["reason"] == "power-off"), "{report}");
+}
 
 /// Two stock Debian guests: the one writes to a disk that the other serves, reads back and compares.
 #[test]
@@ -11,13 +18,13 @@ fn a_guest_serves_its_disk_to_another() {
 
 #[test]
 #[ignore = "soak: a minute of QEMU; make soak runs it"]
-fn soak_a_guest_serves_its_disk_on_qemu() {
+fn soak_guests_serve_disks_on_qemu() {
     served("qemu");
 }
 
 fn served(on: &str) {
     let report = run(on, "served.toml", &[]);
-    check(&report, 2, 2, 0);
+    all_powered_off(&report, 2);
     let web = &report["vms"].as_array().unwrap()[1];
     let requests = web["work"].as_array().unwrap().iter();
     let requests = requests.filter_map(|work| work["events"]["request-general"].as_u64());
@@ -44,7 +51,7 @@ fn rebooting_servers_lose_no_request() {
             "vm.web.command-line=\"console=ttyS0 quiet partita.workload=fio partita.seconds=12\"",
         ],
     );
-    check(&report, 2, 2, 0);
+    all_powered_off(&report, 2);
     let vms = report["vms"].as_array().unwrap();
     assert_eq!(vms[0]["restarts"].as_u64(), Some(3), "{report}");
 }
@@ -68,10 +75,8 @@ fn lying_servers_reach_grants_alone() {
             "vm.victim.command-line=\"exercise=heartbeat duration-ms=20000\"",
         ],
     );
-    let vms = report["vms"].as_array().unwrap();
-    assert_eq!(vms.len(), 3, "{report}");
+    all_powered_off(&report, 3);
     // The program says itself whether something was reached, and then the run would have failed.
-    let faults = vms[0]["work"].as_array().unwrap().iter();
-    let faults = faults.filter_map(|work| work["exits"]["guest-page-fault"].as_u64());
-    assert!(faults.sum::<u64>() > 100, "{report}");
+    let faults = report["measures"]["exits-per-second.guest-page-fault"].as_f64();
+    assert!(faults > Some(1.0), "{report}");
 }

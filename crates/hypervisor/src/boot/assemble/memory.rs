@@ -153,7 +153,7 @@ fn map_window(
     let at =
         |base: GuestPhysical, offset: u64| base.checked_add(offset).ok_or(MapError::OutOfReach);
     for (number, disk) in (0..).zip(disks) {
-        let rings = at(places.rings.base(), number * ring::BYTES)?;
+        let rings = at(places.rings.base(), number * ring::RING_BYTES)?;
         let answers = at(rings, ring::READ_ONLY_BYTES)?;
         let parts = [
             (rings, ring::READ_ONLY_BYTES, 0, Permissions::READ_ONLY),

@@ -27,7 +27,7 @@ impl Places {
         let region =
             |base: u64, size| GuestRegion::new(GuestPhysical::new(base), size).unwrap_or_default();
         let window = region(PCI_WINDOW_BASE, WINDOW_BYTES * disks);
-        let rings = region(window.end().raw(), ring::BYTES * disks);
+        let rings = region(window.end().raw(), ring::RING_BYTES * disks);
         Self {
             window,
             rings,

@@ -1,10 +1,9 @@
 //! The operations that begin next.
 
+use super::fair::{Charged, Work};
 use super::served::Asked;
 use super::table::descriptors;
-use super::{
-    Backing, Charged, DEPTH, Disk, Ended, MAX_SECTORS_IN_FLIGHT, REQUEST_QUEUE, SLOTS, Work,
-};
+use super::{Backing, DEPTH, Disk, Ended, MAX_SECTORS_IN_FLIGHT, REQUEST_QUEUE, SLOTS};
 use crate::devices::virtio::client::Clients;
 use crate::devices::virtio::driver::Board;
 use crate::devices::virtio::queue::chain::DESCRIPTOR_BYTES;

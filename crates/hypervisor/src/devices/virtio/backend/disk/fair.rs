@@ -37,6 +37,23 @@ impl Work {
     }
 }
 
+/// Work of an operation, and what its slice was charged when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    pub work: Work,
+    pub estimate: u64,
+    pub began: u64,
+}
+
+impl Charged {
+    /// No charge yet.
+    pub const NONE: Self = Self {
+        work: Work::Flush,
+        estimate: 0,
+        began: 0,
+    };
+}
+
 /// Virtual clock, account of each slice, and measured rate of the work.
 #[derive(Debug, Default)]
 pub struct Fair {

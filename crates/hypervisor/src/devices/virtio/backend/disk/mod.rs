@@ -23,10 +23,10 @@ use alloc::vec::Vec;
 pub use riscv::virtio::block::feature::{FLUSH, READ_ONLY};
 pub use riscv::virtio::block::{HEADER_BYTES, SECTOR_BYTES as SECTOR};
 
-use self::fair::{Fair, MAX_SECTORS, Work};
+use self::fair::{Charged, Fair, MAX_SECTORS, Work};
 use self::served::Served;
 use self::table::{Described, STATUS_AT, write_out};
-pub use self::table::{Operation, outcome};
+pub use self::table::{MAX_PIECES, Operation, outcome};
 use crate::devices::irq::SourceNumber;
 use crate::devices::virtio::client::{Client, Clients};
 use crate::devices::virtio::driver::{Board, Driver, DriverError, Features, Interrupt};
@@ -49,8 +49,9 @@ pub const DEPTH: usize = 32;
 /// Sectors that the device has at a time: 512 KiB. A slice that has no operation there may have one more.
 const MAX_SECTORS_IN_FLIGHT: u64 = 1024;
 
-/// Pieces of data that an operation can have.
-pub const MAX_PIECES: usize = 252;
+/// Segments that a guest may use for an operation at a device of the board: half of the pieces that there are, as each segment of a guest whose
+/// memory lies in pages, of a page's length at most, may lie in two of them.
+const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Offset of the number of sectors in the device's configuration (§5.2.4).
 const CAPACITY: u64 = 0;
 /// The queue that requests go through.
@@ -99,14 +100,6 @@ struct Slice {
     /// Operations that the device has, and their sectors.
     in_flight: usize,
     sectors: u64,
-}
-
-/// Work of an operation, and what its slice was charged when it began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Charged {
-    work: Work,
-    estimate: u64,
-    began: u64,
 }
 
 /// An operation that has just ended.
@@ -202,7 +195,7 @@ impl Disk {
     #[must_use]
     pub const fn segments(&self) -> u32 {
         match &self.backing {
-            Backing::Board { .. } => slice::SEGMENTS,
+            Backing::Board { .. } => SEGMENTS,
             Backing::Served(_) => served::SEGMENTS,
         }
     }
@@ -399,14 +392,6 @@ impl Ended {
             written: 1,
         }
     }
-}
-
-impl Charged {
-    const NONE: Self = Self {
-        work: Work::Flush,
-        estimate: 0,
-        began: 0,
-    };
 }
 
 impl Slice {

@@ -9,6 +9,9 @@ use crate::memory::owned::OwnedRegion;
 
 pub use riscv::virtio::block::status as outcome;
 
+/// Pieces of data that an operation can have.
+pub const MAX_PIECES: usize = 252;
+
 /// Operation on the whole disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {

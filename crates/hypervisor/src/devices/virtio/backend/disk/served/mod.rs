@@ -22,9 +22,10 @@
 use core::sync::atomic::{Ordering, fence};
 
 use abi::serve::{PIECES, SLOT_PAGES, SLOTS, WINDOW_BYTES, request, ring};
+use riscv::virtio::block::SECTOR_BYTES;
 
-use super::Charged;
-use super::table::{Described, outcome};
+use super::fair::{Charged, MAX_SECTORS};
+use super::table::{Described, MAX_PIECES, outcome};
 use crate::devices::virtio::client::Client;
 use crate::devices::virtio::driver::{Board, ServerNumber};
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
@@ -41,10 +42,9 @@ pub const RING_BYTES: u64 = ring::USED_BYTES;
 /// Pieces of a request of which each may lie in two pages: with more, a request may need more pages than a slot has.
 pub const SEGMENTS: u32 = 112;
 
-const _: () = assert!(PIECES == super::MAX_PIECES, "each operation can be asked");
-const _: () = assert!(
-    2 * SEGMENTS as u64 + super::MAX_SECTORS * super::SECTOR / PAGE_SIZE <= SLOT_PAGES as u64
-);
+const _: () = assert!(PIECES == MAX_PIECES, "each operation can be asked");
+const _: () =
+    assert!(2 * SEGMENTS as u64 + MAX_SECTORS * SECTOR_BYTES / PAGE_SIZE <= SLOT_PAGES as u64);
 
 /// Place of a served disk in the VM that serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl Served {
         ];
         host.set_pair(record, head.map(u64::to_le));
         let rest = bytes | (pieces as u64) << 32;
-        host.set_doubleword(record.skip(request::BYTES), rest.to_le());
+        host.set_doubleword(record.skip(request::DATA_BYTES), rest.to_le());
         if let Some(slot) = self.slots.get_mut(place) {
             *slot = Some(Slot {
                 number,

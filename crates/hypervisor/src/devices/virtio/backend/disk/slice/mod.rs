@@ -23,9 +23,6 @@ use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::guest::HostMemory;
 use crate::memory::owned::OwnedRegion;
 
-/// Segments that the guest may use for an operation: half of the pieces that there are, as each segment of a guest
-/// whose memory lies in pages, of a page's length at most, may lie in two of them.
-pub const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
 /// Pieces of a chain, with its header and its status, which may lie in two pages.
 const CHAIN: usize = MAX_PIECES + 4;
 /// Most descriptors that one notification of the guest reads, and most pieces of memory that their buffers lie in.

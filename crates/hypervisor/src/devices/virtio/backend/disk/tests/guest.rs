@@ -356,7 +356,7 @@ pub fn system_with(
                     slice,
                     first: first_of(number),
                     sectors: SECTORS,
-                    segments: slice::SEGMENTS,
+                    segments: disk.segments(),
                     read_only: false,
                     flushes: disk.has(FLUSH),
                     in_pages: false,

@@ -143,7 +143,7 @@ impl Program {
             id: word(request::ID),
             kind: word(request::KIND),
             sector: u64::from(word(request::SECTOR)) | u64::from(word(request::SECTOR + 4)) << 32,
-            bytes: word(request::BYTES),
+            bytes: word(request::DATA_BYTES),
             pieces: pieces.collect(),
         }
     }
