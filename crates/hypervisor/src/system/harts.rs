@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use riscv::csr::environment::PMM;
 use riscv::sbi::firmware_features::{DOUBLE_TRAP, MISALIGNED_DELEGATION, SHADOW_STACK};
-use scheduler::{HartId, HartSet, MAX_NUMBERS, Ticks, VcpuNumber};
+use scheduler::{HartId, HartSet, Ticks, VcpuNumber};
 use spinwait::PollTimer;
 
 use crate::hart::{
@@ -19,6 +19,7 @@ use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
 use crate::system::poll_schedule::PollSchedule;
 use crate::system::running::Running;
+use crate::system::waiting::Waiting;
 use crate::vm::accounts::Accounts;
 use crate::vm::debug_triggers::HartTriggers;
 use crate::vm::firmware_features::MISALIGNED;
@@ -118,97 +119,6 @@ pub fn of_board(
         set.insert(id.ok_or(wanted)?);
     }
     Ok(set)
-}
-
-/// The vCPUs that wait on a hart, and the earliest of their deadlines. Any hart takes a vCPU out; the hart itself does everything else.
-#[derive(Debug)]
-pub struct Waiting {
-    /// A bit for each vCPU.
-    members: [AtomicU64; MAX_NUMBERS.div_ceil(64)],
-    /// Earliest deadline; [`UNKNOWN`] if it has to be found anew. It may be earlier if another hart took a vCPU out meanwhile.
-    earliest: AtomicU64,
-}
-
-/// Deadline that is found anew.
-const UNKNOWN: u64 = 0;
-
-impl Default for Waiting {
-    fn default() -> Self {
-        Self {
-            members: Default::default(),
-            earliest: AtomicU64::new(u64::MAX),
-        }
-    }
-}
-
-impl Waiting {
-    fn word(&self, vcpu: VcpuNumber) -> (&AtomicU64, u64) {
-        (&self.members[vcpu.index() / 64], 1 << (vcpu.index() % 64))
-    }
-
-    /// Adds a member with its deadline.
-    #[inline]
-    fn insert(&self, vcpu: VcpuNumber, deadline: u64) {
-        let (word, bit) = self.word(vcpu);
-        word.fetch_or(bit, Ordering::Relaxed);
-        let earliest = self.earliest.load(Ordering::Relaxed);
-        self.earliest
-            .store(earliest.min(deadline), Ordering::Relaxed);
-    }
-
-    /// Takes a member out, which had this deadline.
-    #[inline]
-    pub fn remove(&self, vcpu: VcpuNumber, deadline: u64) {
-        let (word, bit) = self.word(vcpu);
-        word.fetch_and(!bit, Ordering::Relaxed);
-        if deadline <= self.earliest.load(Ordering::Relaxed) && deadline != u64::MAX {
-            self.forget_earliest();
-        }
-    }
-
-    /// Lets the earliest deadline be found anew.
-    pub fn forget_earliest(&self) {
-        self.earliest.store(UNKNOWN, Ordering::Relaxed);
-    }
-
-    /// Returns true if a deadline may have come at `time`.
-    #[must_use]
-    #[inline]
-    pub fn may_be_due(&self, time: u64) -> bool {
-        self.earliest.load(Ordering::Relaxed) <= time
-    }
-
-    /// Returns true if one of the first `count` vCPUs is a member.
-    #[must_use]
-    #[inline]
-    pub fn has_any(&self, count: usize) -> bool {
-        let mut words = self.members.iter().take(count.div_ceil(64));
-        words.any(|word| word.load(Ordering::Relaxed) != 0)
-    }
-
-    /// Earliest deadline, by `find` if it has to be found anew.
-    #[inline]
-    pub fn earliest(&self, find: impl FnOnce() -> u64) -> u64 {
-        match self.earliest.load(Ordering::Relaxed) {
-            UNKNOWN => {
-                let found = find();
-                self.earliest.store(found, Ordering::Relaxed);
-                found
-            }
-            known => known,
-        }
-    }
-
-    /// Applies a function to each member among the first `count` vCPUs.
-    pub fn for_each(&self, count: usize, mut what: impl FnMut(usize)) {
-        for (place, word) in self.members.iter().enumerate().take(count.div_ceil(64)) {
-            let mut rest = word.load(Ordering::Relaxed);
-            while rest != 0 {
-                what(place * 64 + rest.trailing_zeros() as usize);
-                rest &= rest - 1;
-            }
-        }
-    }
 }
 
 /// Each interrupt file has a page of 4 KiB.

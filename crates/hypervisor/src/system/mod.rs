@@ -25,6 +25,7 @@ pub mod sharing;
 pub mod slots;
 pub mod sources;
 pub mod turn;
+pub mod waiting;
 pub mod work_for_vm;
 
 use alloc::sync::Arc;

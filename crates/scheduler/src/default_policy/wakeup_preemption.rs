@@ -7,7 +7,7 @@
 use crate::base::choice;
 use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
-use crate::decision::{Kicks, Left};
+use crate::decision::Kicks;
 use crate::dispatch::hart::Run;
 use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::Vm;
@@ -43,12 +43,12 @@ impl Scheduler {
     /// others off their harts.
     #[cold]
     #[inline(never)]
-    pub(crate) fn charge_preemption(&mut self, run: Run, left: &Left) {
+    pub(crate) fn charge_preemption(&mut self, run: Run, round_trip: Ticks) {
         if let Some(vm) = self.vm_mut(run.vcpu) {
-            vm.account(left.round_trip);
+            vm.account(round_trip);
             vm.boost_vruntime = vm
                 .boost_vruntime
-                .wrapping_add(vm.inverse_weight.vruntime(left.round_trip));
+                .wrapping_add(vm.inverse_weight.vruntime(round_trip));
         }
     }
 

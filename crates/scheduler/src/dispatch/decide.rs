@@ -35,7 +35,19 @@ impl Scheduler {
         now: Ticks,
         probe: &mut impl Probe,
     ) -> (bool, Dispatch) {
-        let stopped = self.deschedule(hart, left, now);
+        self.replace(hart, (left, left.holder), now, probe)
+    }
+
+    /// [`Scheduler::leave_and_dispatch`] with the holder beside the report, which may name it otherwise.
+    #[inline]
+    pub(crate) fn replace<V>(
+        &mut self,
+        hart: HartId,
+        (left, holder): (&Left<V>, Option<VcpuId>),
+        now: Ticks,
+        probe: &mut impl Probe,
+    ) -> (bool, Dispatch) {
+        let stopped = self.deschedule(hart, (left, holder), now);
         if !self.online.contains(hart) {
             return (stopped, self.stay_offline());
         }

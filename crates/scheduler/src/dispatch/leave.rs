@@ -37,14 +37,19 @@ impl Scheduler {
         if self.running(hart).is_none() {
             return Kicks::NONE;
         }
-        let _ = self.deschedule(hart, &left, now);
+        let _ = self.deschedule(hart, (&left, left.holder), now);
         self.set_doing(hart, Doing::Searching);
         self.assign_harts()
     }
 
     /// Puts the vCPU on `hart` where it belongs. The hart searches then; the caller updates the sets of harts. Returns true if the vCPU has stopped.
     #[inline]
-    pub(crate) fn deschedule(&mut self, hart: HartId, left: &Left, now: Ticks) -> bool {
+    pub(crate) fn deschedule<V>(
+        &mut self,
+        hart: HartId,
+        (left, holder): (&Left<V>, Option<VcpuId>),
+        now: Ticks,
+    ) -> bool {
         let Doing::Running(run) = self.harts[hart.index()].doing else {
             return false;
         };
@@ -58,7 +63,7 @@ impl Scheduler {
             self.charge_by_others(vcpu, left.by_others);
         }
         if run.by_preemption {
-            self.charge_preemption(run, left);
+            self.charge_preemption(run, left.round_trip);
         }
         self.executing.remove(vcpu);
         let preempted = matches!(left.cause, Leave::SliceEnd | Leave::Preempted);
@@ -100,7 +105,7 @@ impl Scheduler {
             }
             _ if entry.paused => entry.phase = Phase::Ready,
             Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
-                self.suspend_spin(stay(), *left, woken, now);
+                self.suspend_spin(stay(), left.renamed(holder), woken, now);
             }
             Leave::Preempted => self.keep_rest_of_slice(stay(), now),
             Leave::SliceEnd => self.end_slice(vcpu, now),

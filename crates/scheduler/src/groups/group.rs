@@ -178,14 +178,14 @@ impl Group {
         if !self.names.are_places {
             self.scheduler.others_have_surplus = load_bits.others_have_surplus(self.index);
         }
-        let left = left.renamed(self.here(directory, left.holder));
+        let holder = self.here(directory, left.holder);
         let mut probe = Named {
             probe,
             names: &self.names,
         };
         let (stopped, next) = self
             .scheduler
-            .leave_and_dispatch(hart, &left, now, &mut probe);
+            .replace(hart, (left, holder), now, &mut probe);
         let next = match next {
             Dispatch::Run {
                 vcpu,
