@@ -47,7 +47,7 @@ const REGISTERS: [(u64, u8); 14] = [
     (MSI_TABLE + 8, 4),
 ];
 
-/// What was compared.
+/// Numbers of what was compared.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// Programs.

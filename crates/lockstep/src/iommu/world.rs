@@ -59,7 +59,7 @@ impl Device {
 /// Tables, and what is known of them.
 #[derive(Debug)]
 pub struct World {
-    /// What the IOMMU can do.
+    /// `capabilities` of the IOMMU.
     pub capabilities: u64,
     /// `ddtp`.
     pub ddtp: u64,
