@@ -397,7 +397,7 @@ fn random_capabilities(random: &mut Random) -> u64 {
         | chosen
         | capabilities::IGS_BOTH
         | 56 << capabilities::PAS_SHIFT
-        | capabilities::PD8 * 7
+        | (capabilities::PD8 * 7)
 }
 
 fn random_modes(random: &mut Random) -> u64 {
@@ -419,7 +419,7 @@ pub fn random_address(random: &mut Random) -> u64 {
         1 << 35,
     ];
     let page = random.pick(&pages) + random.below(3);
-    page << 12 | random.below(1024) * 4
+    (page << 12) | (random.below(1024) * 4)
 }
 
 /// A guest physical address.

@@ -30,7 +30,7 @@ pub const fn capabilities(config: &IommuConfig, paging: Paging) -> u64 {
         | capabilities::AMO_HWAD
         | capabilities::IGS_BOTH
         | (ADDRESS_BITS as u64) << capabilities::PAS_SHIFT
-        | capabilities::PD8 * 7
+        | (capabilities::PD8 * 7)
 }
 
 /// Costs of translations, in cycles.
