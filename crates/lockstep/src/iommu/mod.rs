@@ -47,7 +47,7 @@ const REGISTERS: [(u64, u8); 14] = [
     (MSI_TABLE + 8, 4),
 ];
 
-/// What was compared.
+/// Numbers of what was compared.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     /// Programs.
@@ -209,7 +209,7 @@ impl<'a> Pair<'a> {
         if random.chance(80) && !leaves.is_empty() {
             let leaf = random.pick(&leaves);
             device = self.world.devices[leaf.device];
-            address = leaf.address & !3 | random.below(64) * 4;
+            address = leaf.address & !3 | (random.below(64) * 4);
             id = (leaf.process & 0xf).saturating_sub(1);
         }
         let has_process = match device.processes {

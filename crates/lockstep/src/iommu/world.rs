@@ -59,7 +59,7 @@ impl Device {
 /// Tables, and what is known of them.
 #[derive(Debug)]
 pub struct World {
-    /// What the IOMMU can do.
+    /// `capabilities` of the IOMMU.
     pub capabilities: u64,
     /// `ddtp`.
     pub ddtp: u64,
@@ -397,7 +397,7 @@ fn random_capabilities(random: &mut Random) -> u64 {
         | chosen
         | capabilities::IGS_BOTH
         | 56 << capabilities::PAS_SHIFT
-        | capabilities::PD8 * 7
+        | (capabilities::PD8 * 7)
 }
 
 fn random_modes(random: &mut Random) -> u64 {
@@ -419,7 +419,7 @@ pub fn random_address(random: &mut Random) -> u64 {
         1 << 35,
     ];
     let page = random.pick(&pages) + random.below(3);
-    page << 12 | random.below(1024) * 4
+    (page << 12) | (random.below(1024) * 4)
 }
 
 /// A guest physical address.

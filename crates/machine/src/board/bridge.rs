@@ -38,12 +38,12 @@ impl Tree<'_> {
         let ranges: Vec<u32> = windows.into_iter().flat_map(range).collect();
         self.fdt.property_array_u32("ranges", &ranges)?;
         // The wires of four devices, which those of the others share.
-        let mask = [(map::PCI_WIRES - 1) << DEVICE_SHIFT, 0, 0, 7];
+        let mask = [(map::PCI_LINES - 1) << DEVICE_SHIFT, 0, 0, 7];
         self.fdt.property_array_u32("interrupt-map-mask", &mask)?;
         let mut entries = Vec::new();
-        for device in 0..map::PCI_WIRES {
-            for pin in 0..map::PCI_WIRES {
-                let source = map::PCI_SOURCE + (device + pin) % map::PCI_WIRES;
+        for device in 0..map::PCI_LINES {
+            for pin in 0..map::PCI_LINES {
+                let source = map::PCI_SOURCE + (device + pin) % map::PCI_LINES;
                 entries.extend([device << DEVICE_SHIFT, 0, 0, pin + 1]);
                 entries.extend([APLIC_SUPERVISOR, source, LEVEL_HIGH]);
             }

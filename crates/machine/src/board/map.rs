@@ -85,7 +85,7 @@ pub const PCI_WIDE_BYTES: u64 = 16 << 30;
 /// The APLIC source of PCI's first wire; the others follow.
 pub const PCI_SOURCE: u32 = 32;
 /// Wires of PCI.
-pub const PCI_WIRES: u32 = 4;
+pub const PCI_LINES: u32 = 4;
 
 /// Window of 64-bit addresses of PCI, above RAM.
 #[must_use]

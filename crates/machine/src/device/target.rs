@@ -71,7 +71,7 @@ fn virtio(address: u64, size: u8) -> Option<Target> {
         .then_some(Target::Virtio(slot, offset))
 }
 
-/// What belongs to the host bridge of PCI at an address.
+/// Target of an address that belongs to the host bridge of PCI.
 fn pci(address: u64, size: u8, config: &DevicesConfig) -> Option<Target> {
     let bridge = config.pci?;
     let at = |window: map::Window| window.offset(address, u64::from(size));

@@ -1,4 +1,4 @@
-//! What an IOMMU keeps of tables in memory (chapter "Caching in-memory data structures").
+//! Caches of contexts and translations (chapter "Caching in-memory data structures").
 //!
 //! Each cache is fully associative, and the entry that came first has to go first.
 
@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::context::DeviceContext;
-use super::process::ProcessContext;
+use super::context::{DeviceContext, ProcessContext};
+use super::entry::GLOBAL;
 
 /// Address space that a translation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +166,6 @@ impl Entry {
     }
 
     const fn is_global(&self) -> bool {
-        self.first & super::stage::GLOBAL != 0
+        self.first & GLOBAL != 0
     }
 }

@@ -2,8 +2,10 @@
 
 use riscv::iommu::{command, queue};
 
-use super::faults::Source;
-use super::{Cycles, Iommu, Memory, bits};
+use super::access::{bits, load, store};
+use super::registers::Source;
+use super::state::Iommu;
+use crate::device::{Cycles, Memory};
 
 /// Commands that are carried out before a hart goes on, at most; the others follow.
 const BUDGET: u32 = 4096;
@@ -14,7 +16,7 @@ const OPERANDS: u64 = command::AV | 0xf_ffff << 12 | PSCV | command::GV | 0xffff
 /// Bits of IOTINVAL's second doubleword: the address.
 const ADDRESS: u64 = ((1 << 52) - 1) << 10;
 /// WSI of IOFENCE.C.
-const FENCE_WIRE: u64 = 1 << 11;
+const FENCE_LINE: u64 = 1 << 11;
 /// PR and PW of IOFENCE.C: all accesses are done already.
 const FENCE_ORDER: u64 = 1 << 12 | 1 << 13;
 /// DV of IODIR.
@@ -60,7 +62,7 @@ impl Iommu {
             self.statistics.commands += 1;
             let registers = &self.registers.commands;
             let at = registers.address(registers.head, command::BYTES);
-            let (low, high) = (super::load(at, memory), super::load(at + 8, memory));
+            let (low, high) = (load(at, memory), load(at + 8, memory));
             let done = match (low, high) {
                 (Ok(low), Ok(high)) => self.carry_out([low, high], memory),
                 _ => Err(Stop::Memory),
@@ -126,16 +128,16 @@ impl Iommu {
     /// IOFENCE.C. Accesses of devices are done when they are made, so nothing is waited for.
     fn fence(&mut self, low: u64, high: u64, memory: &mut dyn Memory) -> Result<(), Stop> {
         let data = 0xffff_ffff << 32;
-        let known = command::AV | FENCE_WIRE | FENCE_ORDER | data | FUNCTION;
-        let has_wires = self.registers.has_wires();
-        if low & !known != 0 || high >> 62 != 0 || low & FENCE_WIRE != 0 && !has_wires {
+        let known = command::AV | FENCE_LINE | FENCE_ORDER | data | FUNCTION;
+        let has_lines = self.registers.has_lines();
+        if low & !known != 0 || high >> 62 != 0 || low & FENCE_LINE != 0 && !has_lines {
             return Err(Stop::Illegal);
         }
         if low & command::AV != 0 {
             let data = (bits(low, 63, 32) as u32).to_le_bytes();
-            super::store(high << 2, &data, memory).map_err(|_| Stop::Memory)?;
+            store(high << 2, &data, memory).map_err(|_| Stop::Memory)?;
         }
-        if low & FENCE_WIRE != 0 && !self.registers.commands.has(queue::FENCE_INTERRUPT) {
+        if low & FENCE_LINE != 0 && !self.registers.commands.has(queue::FENCE_INTERRUPT) {
             self.registers.commands.control |= queue::FENCE_INTERRUPT;
             self.interrupt(Source::Commands, memory);
         }

@@ -2,38 +2,10 @@
 
 use riscv::iommu::{cause, fault, queue};
 
-use super::translate::Refusal;
-use super::{Access, Iommu, Memory, Request};
-
-/// A source of interrupts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The command queue.
-    Commands,
-    /// The fault queue.
-    Faults,
-}
-
-impl Source {
-    /// All that there are.
-    pub const ALL: [Self; 2] = [Self::Commands, Self::Faults];
-
-    /// Its bit of `ipsr`.
-    pub const fn bit(self) -> u32 {
-        match self {
-            Self::Commands => 1 << 0,
-            Self::Faults => 1 << 1,
-        }
-    }
-
-    /// Place of its vector in `icvec`.
-    pub const fn vector_shift(self) -> u32 {
-        match self {
-            Self::Commands => 0,
-            Self::Faults => 4,
-        }
-    }
-}
+use super::access::{Access, Refusal, Request, store};
+use super::registers::Source;
+use super::state::Iommu;
+use crate::device::Memory;
 
 impl Iommu {
     /// Puts a refused access of a device into the fault queue.
@@ -68,7 +40,7 @@ impl Iommu {
         } else {
             let at = registers.address(registers.tail, fault::BYTES);
             let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-            match super::store(at, &bytes, memory) {
+            match store(at, &bytes, memory) {
                 Ok(()) => registers.tail = next,
                 Err(_) => registers.control |= queue::MEMORY_FAULT,
             }
@@ -87,7 +59,7 @@ impl Iommu {
             return;
         }
         registers.pending |= source.bit();
-        if registers.has_wires() {
+        if registers.has_lines() {
             return;
         }
         let number = registers.vector(source);
@@ -102,7 +74,7 @@ impl Iommu {
         let Some(vector) = self.registers.vectors.get(number).copied() else {
             return;
         };
-        if super::store(vector.address, &vector.data.to_le_bytes(), memory).is_err() {
+        if store(vector.address, &vector.data.to_le_bytes(), memory).is_err() {
             let first = u64::from(cause::OWN_MESSAGE);
             self.record([first, 0, vector.address, 0], memory);
         }

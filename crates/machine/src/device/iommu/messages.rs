@@ -4,8 +4,10 @@
 use riscv::iommu::{VALID, capabilities, cause, message};
 use riscv::page_table::{ACCESSED, DIRTY, READ, USER, WRITE};
 
+use super::access::{Place, bits, load, store};
 use super::context::{DeviceContext, mode, root};
-use super::{AccessFault, Iommu, Memory, Place, bits};
+use super::state::Iommu;
+use crate::device::{AccessFault, Memory};
 
 /// Permissions of a page that an MSI page table leads to.
 pub const PERMISSIONS: u64 = VALID | READ | WRITE | USER | ACCESSED | DIRTY;
@@ -56,7 +58,7 @@ impl Iommu {
         }
         let at = root(context.messages) | (extract(page, mask) * message::BYTES);
         let entry = self.load(at, memory).map_err(|_| cause::MESSAGE_ACCESS)?;
-        let second = super::load(at + 8, memory).map_err(|_| cause::MESSAGE_ACCESS)?;
+        let second = load(at + 8, memory).map_err(|_| cause::MESSAGE_ACCESS)?;
         if entry & VALID == 0 {
             return Err(cause::MESSAGE_INVALID);
         }
@@ -102,9 +104,9 @@ impl Iommu {
         let at = file + interrupt / 64 * 16;
         let bit = 1 << (interrupt % 64);
         let pending = self.load(at, memory)?;
-        super::store(at, &(pending | bit).to_le_bytes(), memory)?;
+        store(at, &(pending | bit).to_le_bytes(), memory)?;
         if self.load(at + 8, memory)? & bit != 0 {
-            super::store(notice, &identity.to_le_bytes(), memory)?;
+            store(notice, &identity.to_le_bytes(), memory)?;
         }
         Ok(())
     }

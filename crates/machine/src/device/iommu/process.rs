@@ -1,34 +1,15 @@
-//! Process contexts, and the directory that leads to them (chapter "Process-Directory-Table").
+//! The directory that leads to process contexts (section "Process to locate the Process-context").
 
 use riscv::iommu::{VALID, capabilities, cause, process};
-use serde::{Deserialize, Serialize};
 
-use super::context::{DeviceContext, mode, root};
-use super::stage::Trouble;
-use super::translate::Refusal;
-use super::{Access, Iommu, Memory, bits};
+use super::access::{Access, Refusal, bits, load};
+use super::context::{DeviceContext, ProcessContext, mode, root};
+use super::entry::Trouble;
+use super::state::Iommu;
+use crate::device::Memory;
 
 /// Bits that an entry above the contexts must have clear.
 const RESERVED: u64 = !(VALID | ((1 << 44) - 1) << 10);
-
-/// A valid process context.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessContext {
-    /// `ta`.
-    attributes: u64,
-    /// `fsc`.
-    pub first: u64,
-}
-
-impl ProcessContext {
-    pub const fn has(&self, bit: u64) -> bool {
-        self.attributes & bit != 0
-    }
-
-    pub const fn pscid(&self) -> u32 {
-        bits(self.attributes, 31, 12) as u32
-    }
-}
 
 impl Iommu {
     /// Section "Process to locate the Process-context".
@@ -56,8 +37,7 @@ impl Iommu {
                 Err(Trouble::Page) => return Err(Refusal::guest_page(access, guest & !3 | 1)),
                 Err(Trouble::Access) => return Err(cause::PROCESS_ACCESS.into()),
             };
-            let mut load = |address| self.load(address, memory);
-            let entry = load(at).map_err(|_| cause::PROCESS_ACCESS)?;
+            let entry = self.load(at, memory).map_err(|_| cause::PROCESS_ACCESS)?;
             if level > 0 {
                 if entry & VALID == 0 {
                     return Err(cause::PROCESS_INVALID.into());
@@ -68,7 +48,7 @@ impl Iommu {
                 table = bits(entry, 53, 10) << 12;
                 continue;
             }
-            let first = super::load(at + 8, memory).map_err(|_| cause::PROCESS_ACCESS)?;
+            let first = load(at + 8, memory).map_err(|_| cause::PROCESS_ACCESS)?;
             if entry & VALID == 0 {
                 return Err(cause::PROCESS_INVALID.into());
             }

@@ -1,22 +1,20 @@
 //! Registers (chapter "Memory-mapped register interface").
 
 use riscv::iommu::{
-    CAPABILITIES, CQB, CQCSR, CQH, CQT, DDTP, FCTL, FCTL_WSI, FQB, FQCSR, FQH, FQT, ICVEC, IPSR,
-    MSI_ENTRY_BYTES, MSI_TABLE, REGISTER_BYTES, ddtp, queue,
+    CAPABILITIES, CQB, CQCSR, CQH, DDTP, FCTL, FCTL_WSI, FQB, FQH, ICVEC, IPSR, MSI_ENTRY_BYTES,
+    MSI_TABLE, queue,
 };
 use serde::{Deserialize, Serialize};
 
-use super::faults::Source;
-use super::{AccessFault, Cycles, Iommu, Memory, VECTORS, bits};
+use super::access::bits;
+
+/// Vectors of interrupts, each with a line and an entry of the MSI table.
+pub const VECTORS: usize = 4;
 
 /// PPN of `ddtp` and of the bases of queues.
-const PPN: u64 = ((1 << 44) - 1) << 10;
+pub const PPN: u64 = ((1 << 44) - 1) << 10;
 /// Number of entries of a queue: the logarithm less 1.
 const SIZE: u64 = 0x1f;
-/// Bits of `icvec` that say the vectors of commands and faults; there are no others to be sent.
-const VECTOR_FIELDS: u64 = (VECTORS as u64 - 1) | (VECTORS as u64 - 1) << 4;
-/// Bits of an address of a message.
-const MESSAGE_ADDRESS: u64 = ((1 << 56) - 1) & !3;
 
 /// A queue in memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +44,8 @@ impl QueueRegisters {
         self.control & bit != 0
     }
 
-    fn set_base(&mut self, value: u64) -> bool {
+    /// Sets the base unless the queue is on; true if it was set.
+    pub fn set_base(&mut self, value: u64) -> bool {
         let is_on = self.has(queue::ON);
         if !is_on {
             self.base = value & (PPN | SIZE);
@@ -55,7 +54,7 @@ impl QueueRegisters {
     }
 
     /// Switches the queue on or off, clears the `errors` that are written as ones; true if it was switched on.
-    fn set_control(&mut self, value: u32, errors: u32) -> bool {
+    pub fn set_control(&mut self, value: u32, errors: u32) -> bool {
         let began = value & queue::ENABLE != 0 && !self.has(queue::ENABLE);
         let on = match value & queue::ENABLE {
             0 => 0,
@@ -111,23 +110,23 @@ impl Registers {
         (self.causes >> source.vector_shift()) as usize & (VECTORS - 1)
     }
 
-    pub const fn has_wires(&self) -> bool {
+    pub const fn has_lines(&self) -> bool {
         self.control & FCTL_WSI != 0
     }
 
-    pub fn wires(&self) -> [bool; VECTORS] {
-        let mut wires = [false; VECTORS];
+    pub fn lines(&self) -> [bool; VECTORS] {
+        let mut lines = [false; VECTORS];
         for source in Source::ALL {
-            let is_pending = self.has_wires() && self.pending & source.bit() != 0;
-            if let Some(wire) = wires.get_mut(self.vector(source)) {
-                *wire |= is_pending;
+            let is_pending = self.has_lines() && self.pending & source.bit() != 0;
+            if let Some(line) = lines.get_mut(self.vector(source)) {
+                *line |= is_pending;
             }
         }
-        wires
+        lines
     }
 
     /// The doubleword at `offset`, a multiple of 8.
-    fn read(&self, offset: u64) -> u64 {
+    pub fn read(&self, offset: u64) -> u64 {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         let (commands, faults) = (&self.commands, &self.faults);
         match offset {
@@ -151,7 +150,7 @@ impl Registers {
     }
 
     /// Tests whether the doubleword at `offset` is one register.
-    const fn is_whole(offset: u64) -> bool {
+    pub const fn is_whole(offset: u64) -> bool {
         match offset {
             FCTL | CQH | FQH | CQCSR | IPSR_PAIR => false,
             MSI_TABLE.. => offset.is_multiple_of(MSI_ENTRY_BYTES),
@@ -163,147 +162,37 @@ impl Registers {
 /// Offset of the doubleword with `ipsr` in its upper half.
 const IPSR_PAIR: u64 = IPSR - 4;
 
-const fn index(offset: u64) -> usize {
+/// Number of the entry of the table of messages at an offset.
+pub const fn index(offset: u64) -> usize {
     ((offset - MSI_TABLE) / MSI_ENTRY_BYTES) as usize
 }
 
-impl Iommu {
-    /// Reads `size` bytes at `offset`.
-    ///
-    /// # Errors
-    /// [`AccessFault`] unless it is an aligned word or doubleword.
-    pub fn read_register(
-        &mut self,
-        offset: u64,
-        size: u8,
-        now: Cycles,
-        memory: &mut dyn Memory,
-    ) -> Result<u64, AccessFault> {
-        check(offset, size)?;
-        self.run_commands(now, memory);
-        let whole = self.registers.read(offset & !7);
-        let value = whole >> (8 * (offset & 7));
-        Ok(if size == 8 {
-            value
-        } else {
-            value & 0xffff_ffff
-        })
-    }
-
-    /// Writes `size` bytes at `offset`.
-    ///
-    /// # Errors
-    /// [`AccessFault`] unless it is an aligned word or doubleword.
-    pub fn write_register(
-        &mut self,
-        offset: u64,
-        size: u8,
-        value: u64,
-        now: Cycles,
-        memory: &mut dyn Memory,
-    ) -> Result<(), AccessFault> {
-        check(offset, size)?;
-        self.run_commands(now, memory);
-        let whole = offset & !7;
-        if size == 8 && !Registers::is_whole(whole) {
-            // The upper half first, as the specification allows.
-            self.write_word(offset + 4, (value >> 32) as u32, now, memory);
-            self.write_word(offset, value as u32, now, memory);
-        } else if size == 8 {
-            self.write_whole(whole, value);
-        } else if Registers::is_whole(whole) {
-            let shift = 8 * (offset & 7);
-            let kept = self.registers.read(whole) & !(0xffff_ffff << shift);
-            self.write_whole(whole, kept | (value & 0xffff_ffff) << shift);
-        } else {
-            self.write_word(offset, value as u32, now, memory);
-        }
-        self.run_commands(now, memory);
-        Ok(())
-    }
-
-    fn write_whole(&mut self, offset: u64, value: u64) {
-        let registers = &mut self.registers;
-        match offset {
-            DDTP => {
-                let (mode, old) = (value & ddtp::MODE, registers.ddtp & ddtp::MODE);
-                let is_mode = mode < ddtp::ONE_LEVEL + 3;
-                // A directory is only switched on where there is none.
-                if is_mode && (old < ddtp::ONE_LEVEL || mode < ddtp::ONE_LEVEL) {
-                    registers.ddtp = value & PPN | mode;
-                }
-            }
-            CQB if registers.commands.set_base(value) => registers.commands.tail = 0,
-            FQB if registers.faults.set_base(value) => registers.faults.head = 0,
-            ICVEC => registers.causes = value & VECTOR_FIELDS,
-            MSI_TABLE.. => {
-                if let Some(vector) = registers.vectors.get_mut(index(offset)) {
-                    vector.address = value & MESSAGE_ADDRESS;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn write_word(&mut self, offset: u64, value: u32, now: Cycles, memory: &mut dyn Memory) {
-        let registers = &mut self.registers;
-        match offset {
-            FCTL => {
-                let is_idle = registers.ddtp & ddtp::MODE == ddtp::OFF
-                    || registers.ddtp & ddtp::MODE == ddtp::BARE;
-                let queues = registers.commands.control | registers.faults.control;
-                if is_idle && queues & (queue::ENABLE | queue::ON) == 0 {
-                    registers.control = value & FCTL_WSI;
-                }
-            }
-            CQT => {
-                registers.commands.tail = value & registers.commands.mask();
-                self.schedule(now);
-            }
-            FQH => registers.faults.head = value & registers.faults.mask(),
-            CQCSR => {
-                let errors = queue::FAULTS | queue::FENCE_INTERRUPT;
-                if registers.commands.set_control(value, errors) {
-                    registers.commands.head = 0;
-                }
-                self.schedule(now);
-            }
-            FQCSR => {
-                let errors = queue::MEMORY_FAULT | queue::OVERFLOW;
-                if registers.faults.set_control(value, errors) {
-                    registers.faults.tail = 0;
-                }
-            }
-            IPSR => self.acknowledge(value, memory),
-            MSI_TABLE.. => self.write_vector(offset, value, memory),
-            // CQH and FQT are the IOMMU's, and nothing else is there.
-            CQH | FQT => {}
-            _ => {}
-        }
-    }
-
-    fn write_vector(&mut self, offset: u64, value: u32, memory: &mut dyn Memory) {
-        let number = index(offset);
-        let Some(vector) = self.registers.vectors.get_mut(number) else {
-            return;
-        };
-        if offset % MSI_ENTRY_BYTES == 8 {
-            vector.data = value;
-            return;
-        }
-        vector.control = value & 1;
-        if vector.control == 0 && core::mem::take(&mut vector.pending) {
-            self.send(number, memory);
-        }
-    }
+/// A source of interrupts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The command queue.
+    Commands,
+    /// The fault queue.
+    Faults,
 }
 
-const fn check(offset: u64, size: u8) -> Result<(), AccessFault> {
-    let is_register = (size == 4 || size == 8)
-        && offset.is_multiple_of(size as u64)
-        && offset + size as u64 <= REGISTER_BYTES;
-    match is_register {
-        true => Ok(()),
-        false => Err(AccessFault),
+impl Source {
+    /// All that there are.
+    pub const ALL: [Self; 2] = [Self::Commands, Self::Faults];
+
+    /// Its bit of `ipsr`.
+    pub const fn bit(self) -> u32 {
+        match self {
+            Self::Commands => 1 << 0,
+            Self::Faults => 1 << 1,
+        }
+    }
+
+    /// Place of its vector in `icvec`.
+    pub const fn vector_shift(self) -> u32 {
+        match self {
+            Self::Commands => 0,
+            Self::Faults => 4,
+        }
     }
 }

@@ -1,13 +1,15 @@
-//! What software sees of the IOMMU, on tables that stand in a small memory.
+//! The IOMMU as software sees it, on tables that stand in a small memory.
 
 use riscv::iommu::{
-    CQB, CQCSR, CQH, CQT, DDTP, FQB, FQCSR, FQT, IPSR, MSI_TABLE, cause, command, control, fault,
-    queue,
+    CQB, CQCSR, CQH, CQT, DDTP, FQB, FQCSR, FQT, IPSR, MSI_TABLE, cause, command, control, ddtp,
+    fault, queue,
 };
 use riscv::page_table::{ACCESSED, DIRTY, READ, USER, WRITE};
 
 use super::*;
-use crate::device::FlatMemory;
+use crate::base::Paging;
+use crate::board::IommuConfig;
+use crate::device::{AccessFault, Cycles, FlatMemory, Memory};
 
 const MEMORY: usize = 1 << 20;
 const DIRECTORY: u64 = 0x1000;
@@ -84,7 +86,7 @@ impl Bench {
     }
 
     fn load(&mut self, at: u64) -> u64 {
-        super::load(at, &mut self.memory).expect("memory")
+        super::access::load(at, &mut self.memory).expect("memory")
     }
 
     fn write(&mut self, offset: u64, size: u8, value: u64) {
@@ -300,23 +302,23 @@ fn illegal_commands_stop_the_queue() {
 }
 
 #[test]
-fn fences_write_and_raise_wires() {
+fn fences_write_and_raise_lines() {
     let mut bench = Bench::off(capable());
     bench.write(riscv::iommu::FCTL, 4, riscv::iommu::FCTL_WSI.into());
     bench.on();
-    let wire = 1 << 11;
+    let line = 1 << 11;
     bench.command([
-        command::IOFENCE | command::AV | wire | 0x1234_5678 << 32,
+        command::IOFENCE | command::AV | line | 0x1234_5678 << 32,
         0xb000 >> 2,
     ]);
     assert_eq!(bench.load(0xb000), 0x1234_5678);
-    assert_eq!(bench.iommu.wires(), [true, false, false, false]);
+    assert_eq!(bench.iommu.lines(), [true, false, false, false]);
     bench.write(IPSR, 4, 1);
-    assert_eq!(bench.iommu.wires()[0], true, "the fence's interrupt stays");
+    assert!(bench.iommu.lines()[0], "the fence's interrupt stays");
     let on = u64::from(queue::ENABLE | queue::INTERRUPT_ENABLE | queue::FENCE_INTERRUPT);
     bench.write(CQCSR, 4, on);
     bench.write(IPSR, 4, 1);
-    assert_eq!(bench.iommu.wires()[0], false);
+    assert!(!bench.iommu.lines()[0]);
     bench.command([command::IOFENCE | command::AV, 1 << 40]);
     assert_ne!(bench.read(CQCSR, 4) as u32 & queue::MEMORY_FAULT, 0);
 }

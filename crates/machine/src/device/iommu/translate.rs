@@ -1,62 +1,15 @@
 //! Section "Process to translate an IOVA", and accesses of devices that go through it.
 
-use riscv::exception::{
-    FETCH_ACCESS, FETCH_GUEST_PAGE, FETCH_PAGE, LOAD_ACCESS, LOAD_GUEST_PAGE, LOAD_PAGE,
-    STORE_ACCESS, STORE_GUEST_PAGE, STORE_PAGE,
-};
 use riscv::iommu::{cause, control, ddtp, process};
 use riscv::page_table::DIRTY;
 
+use super::access::{Access, Place, Process, Refusal, Request, Translation};
 use super::cache::{Entry, Space};
 use super::context::{DeviceContext, mode};
+use super::entry::{First, FirstTrouble, Trouble, admits, allows};
 use super::messages::PERMISSIONS;
-use super::stage::{First, FirstTrouble, Trouble, admits, allows};
-use super::{Access, AccessFault, Iommu, Memory, Place, Process, Request, Translation};
-
-/// Reason of a refusal: cause and `iotval2`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// Cause.
-    pub cause: u16,
-    /// `iotval2`.
-    pub value: u64,
-}
-
-impl From<u16> for Refusal {
-    fn from(cause: u16) -> Self {
-        Self { cause, value: 0 }
-    }
-}
-
-impl Refusal {
-    pub fn guest_page(access: Access, value: u64) -> Self {
-        let cause = match access {
-            Access::Execute => FETCH_GUEST_PAGE,
-            Access::Read => LOAD_GUEST_PAGE,
-            Access::Write => STORE_GUEST_PAGE,
-        };
-        let cause = cause as u16;
-        Self { cause, value }
-    }
-
-    fn page(access: Access) -> Self {
-        let cause = match access {
-            Access::Execute => FETCH_PAGE,
-            Access::Read => LOAD_PAGE,
-            Access::Write => STORE_PAGE,
-        };
-        (cause as u16).into()
-    }
-
-    fn access(access: Access) -> Self {
-        let cause = match access {
-            Access::Execute => FETCH_ACCESS,
-            Access::Read => LOAD_ACCESS,
-            Access::Write => STORE_ACCESS,
-        };
-        (cause as u16).into()
-    }
-}
+use super::state::Iommu;
+use crate::device::{AccessFault, Memory};
 
 impl Iommu {
     /// Translates an access, or refuses it and reports why.

@@ -1,4 +1,4 @@
-//! Host bridge of PCI Express with one bus: configuration space (ECAM), windows for the registers of functions, wires, and messages. Its
+//! Host bridge of PCI Express with one bus: configuration space (ECAM), windows for the registers of functions, lines, and messages. Its
 //! layout is that of QEMU's `virt` board.
 //!
 //! Where no function answers, reads are all ones and writes are lost (PCI Express Base Specification, 2.3.2).
@@ -31,7 +31,7 @@ const BRIDGE: Identity = Identity {
 /// Devices on the bus besides the bridge.
 pub const SLOTS: usize = 31;
 /// Wires of the bridge.
-const WIRES: usize = map::PCI_WIRES as usize;
+const LINES: usize = map::PCI_LINES as usize;
 
 /// The bridge and what is behind it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,9 +40,9 @@ pub struct Pci {
     /// Devices from number 1 on, each with one function.
     functions: Vec<Function>,
     iommu: Option<Iommu>,
-    /// Levels of the wires of functions, and of the IOMMU.
-    wires: [bool; WIRES],
-    iommu_wires: [bool; VECTORS],
+    /// Levels of the lines of functions, and of the IOMMU.
+    lines: [bool; LINES],
+    iommu_lines: [bool; VECTORS],
     /// Messages on their way to interrupt files.
     under_way: Vec<(Cycles, Msi)>,
 }
@@ -61,8 +61,8 @@ impl Pci {
             bridge: Configuration::new(&BRIDGE),
             functions: Vec::new(),
             iommu: bridge.iommu.map(|own| Iommu::new(&own, bridge.paging)),
-            wires: [false; WIRES],
-            iommu_wires: [false; VECTORS],
+            lines: [false; LINES],
+            iommu_lines: [false; VECTORS],
             under_way: Vec::new(),
         }))
     }
@@ -352,16 +352,16 @@ impl Pci {
         Some(result)
     }
 
-    /// Drives the wires.
+    /// Drives the lines.
     fn drive(&mut self, context: &mut Context<'_>) {
-        let mut wires = [false; WIRES];
+        let mut lines = [false; LINES];
         for (index, function) in self.functions.iter().enumerate() {
-            // INTA of device 0 leads to the first wire, that of device 1 to the second, and so on.
-            if let Some(wire) = wires.get_mut((index + 1) % WIRES) {
-                *wire |= function.level();
+            // INTA of device 0 leads to the first line, that of device 1 to the second, and so on.
+            if let Some(line) = lines.get_mut((index + 1) % LINES) {
+                *line |= function.level();
             }
         }
-        for (number, (old, new)) in (0..).zip(self.wires.iter_mut().zip(wires)) {
+        for (number, (old, new)) in (0..).zip(self.lines.iter_mut().zip(lines)) {
             if *old != new {
                 context.set_line(map::PCI_SOURCE + number, new);
                 *old = new;
@@ -370,8 +370,8 @@ impl Pci {
         let Some(iommu) = &self.iommu else {
             return;
         };
-        let wires = iommu.wires();
-        for (number, (old, new)) in (0..).zip(self.iommu_wires.iter_mut().zip(wires)) {
+        let lines = iommu.lines();
+        for (number, (old, new)) in (0..).zip(self.iommu_lines.iter_mut().zip(lines)) {
             if *old != new {
                 context.set_line(map::IOMMU_SOURCE + number, new);
                 *old = new;

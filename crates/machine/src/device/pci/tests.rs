@@ -1,4 +1,4 @@
-//! What a driver sees of the bridge and of a disk behind it.
+//! The bridge, and a disk behind it, as a driver sees them.
 
 use riscv::pci::{command, header};
 use riscv::virtio::pci::{common, structure};
@@ -211,7 +211,7 @@ fn capabilities_lead_to_every_structure() {
 }
 
 #[test]
-fn disks_serve_by_messages_and_wires() {
+fn disks_serve_by_messages_and_lines() {
     for messages in [true, false] {
         let mut driver = Driver::new(None);
         driver.start(messages);

@@ -1,6 +1,6 @@
 //! The keys of devices.
 
-use super::{MAX_CYCLES, Row, ValueKind, cycles, flag, number, time};
+use super::row::{MAX_CYCLES, Row, ValueKind, cycles, flag, number, time};
 
 pub(super) const SERVICE: &[Row] = &[
     time("fixed_nanoseconds", "service time of any request"),
