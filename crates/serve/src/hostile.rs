@@ -12,7 +12,7 @@ mod program {
     use core::ffi::CStr;
     use core::sync::atomic::{AtomicU32, Ordering};
 
-    use abi::serve::{SLOT_BYTES, SLOTS, WINDOW_BYTES, register, ring};
+    use abi::serve::{SLOT_BYTES, SLOTS, WINDOW_BYTES, register, request, ring};
     use serve::device::{Device, Unusable};
     use serve::linux;
     use serve::request::Request;
@@ -130,7 +130,7 @@ mod program {
         }
 
         fn step(&mut self) {
-            let request = self.next();
+            let asked = self.next();
             let anything = [0; 4].map(|_| self.below(u32::MAX));
             self.lies += 1;
             match self.below(40) {
@@ -185,7 +185,7 @@ mod program {
                 }
                 _ => {
                     self.lies -= 1;
-                    match request {
+                    match asked {
                         Some((slot, request)) => self.treat(slot, request),
                         None => linux::sleep_millisecond(),
                     }
@@ -218,15 +218,14 @@ mod program {
                 2 => self.answer([slot, id, 77, bytes]),
                 3 if kind == 1 => {
                     // Data that is only read must not be written.
-                    self.breach(|device| device.window.word(first), true);
+                    let is_there = self.touches(|device| device.window.word(first), true);
+                    self.judge(is_there, record, id);
                     self.answer([slot, id, 0, bytes]);
                 }
                 4 if bytes > 0 => {
                     self.answer([slot, id, 0, bytes]);
-                    // What was answered is not there any more, unless the slot has another request by now.
-                    if self.ring(ring::ASKED) == self.seen {
-                        self.breach(|device| device.window.word(first), false);
-                    }
+                    let is_there = self.touches(|device| device.window.word(first), false);
+                    self.judge(is_there, record, id);
                     self.answer([slot, id, 0, bytes]);
                 }
                 _ => {
@@ -234,6 +233,12 @@ mod program {
                     self.answer([slot, id, 0, bytes]);
                 }
             }
+        }
+
+        /// Counts a breach if the slot has the same request as before: another one may have been granted meanwhile.
+        fn judge(&mut self, is_there: bool, record: u64, id: u32) {
+            let is_same = self.ring(record + request::ID) == id;
+            self.breaches += u32::from(is_there && is_same);
         }
 
         fn report(&self) -> u8 {
