@@ -2,18 +2,19 @@
 //! Specification, "PCI Compatible Configuration Registers"). No access goes further than to this copy.
 
 use abi::serve::{CLASS, DEVICE, VENDOR};
+use riscv::pci::header;
 
 use super::place::Places;
 use crate::devices::trapped::Access;
 use crate::memory::address::{GuestRegion, PAGE_SIZE};
 
 /// Offsets of registers.
-const IDS: u64 = 0;
-const COMMAND: u64 = 4;
-const CLASS_AND_REVISION: u64 = 8;
-const REGIONS: u64 = 0x10;
-const SUBSYSTEM: u64 = 0x2c;
-const INTERRUPT: u64 = 0x3c;
+const IDS: u64 = header::VENDOR as u64;
+const COMMAND: u64 = header::COMMAND as u64;
+const CLASS_AND_REVISION: u64 = header::REVISION as u64;
+const REGIONS: u64 = header::BASE_ADDRESS as u64;
+const SUBSYSTEM: u64 = header::SUBSYSTEM as u64;
+const INTERRUPT: u64 = header::INTERRUPT_LINE as u64;
 
 /// Bits of the command that can be set: memory, bus mastering, and no wired interrupts.
 const COMMANDS: u32 = MEMORY | MASTER | NO_INTERRUPTS;
