@@ -108,7 +108,7 @@ pub fn wait_with_pending() {
     csr::set_interrupt_enables(enabled | csr::SOFTWARE);
     csr::set_pending(csr::SOFTWARE);
     // SAFETY: WFI changes no state.
-    unsafe { asm!(".rept 16", "wfi", ".endr", options(nostack)) };
+    unsafe { asm!(".balign 128", ".rept 16", "wfi", ".endr", options(nostack)) };
     csr::clear_software_interrupt();
     csr::set_interrupt_enables(enabled);
 }
