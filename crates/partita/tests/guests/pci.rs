@@ -167,8 +167,8 @@ fn run_on_machine(folder: &Path, options: &[&str], changes: &[&str]) -> String {
 
 /// On the machine, too, a stock guest drives the disks behind its bridge, whose interrupts come by wires.
 #[test]
-#[ignore = "needs the hypervisor and the images; make test runs it"]
-fn machine_disks_behind_a_bridge_serve() {
+#[ignore = "soak: a minute of the machine; make soak runs it"]
+fn soak_machine_disks_behind_a_bridge_serve() {
     let folder = tempfile::tempdir().unwrap();
     let text = run_on_machine(folder.path(), &[], &[]);
     shows(&text, &["its guest is trusted", " msi=0"]);
