@@ -1,7 +1,7 @@
 //! An IOMMU (RISC-V IOMMU Architecture Specification 1.0): translates the addresses of accesses that devices make, and refuses those that
 //! their contexts do not allow.
 //!
-//! What it keeps of device contexts, process contexts and page tables stays kept until software invalidates it, or until its place is
+//! Cached parts of device contexts, process contexts and page tables stay until software invalidates them, or until their place is
 //! needed: software that leaves an invalidation out is found out. Neither ATS nor page requests, performance counters, big-endian or
 //! 32-bit tables are there.
 
